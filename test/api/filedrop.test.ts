@@ -63,7 +63,8 @@ describe("a server with a folder for files", () => {
     drop("shop/orders/b.json.gz", gzipSync('{"body":"b"}\n'));
     drop("shop/orders/c.csv", "body,n\nc,1\n");
     drop("shop/orders/bad.ndjson", '{"body":"bad"}\n{"body":}\n');
-    await becomes("shop/orders/c.csv", "ingested");
+    for (const name of ["a.ndjson", "b.json.gz", "c.csv"]) await becomes(`shop/orders/${name}`, "ingested");
+    await becomes("shop/orders/bad.ndjson", "rejected");
     expect(await bodies("orders")).toEqual(["a1", "a2", "b", "c"]);
     expect((await files()).get("shop/orders/a.ndjson")).toMatchObject({ rows: 2, reason: null });
     expect((await files()).get("shop/orders/bad.ndjson")).toMatchObject({ state: "rejected", line: 2, rows: null });

@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../../core/gates.test-kit.ts";
 import { RELEASE_KEYS } from "./keys.ts";
 import { sign, SignatureError, verify } from "./minisign.ts";
@@ -86,11 +86,14 @@ test("keys that are none, or have a password, are refused in a sentence", () => 
 
 describe.skipIf(lacks("minisign"))("minisign itself", () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-minisign-"));
-  afterAll(() => rmSync(folder, { recursive: true }));
   const file = join(folder, "release.json");
-  writeFileSync(file, message);
-  execFileSync("minisign", ["-G", "-W", "-p", join(folder, "k.pub"), "-s", join(folder, "k.key")]);
-  const publicKey = readFileSync(join(folder, "k.pub"), "utf8").split("\n")[1] ?? "";
+  let publicKey = "";
+  beforeAll(() => {
+    writeFileSync(file, message);
+    execFileSync("minisign", ["-G", "-W", "-p", join(folder, "k.pub"), "-s", join(folder, "k.key")]);
+    publicKey = readFileSync(join(folder, "k.pub"), "utf8").split("\n")[1] ?? "";
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
 
   test("its signatures are good here", () => {
     execFileSync("minisign", ["-S", "-s", join(folder, "k.key"), "-m", file, "-t", "engine 0.3.0"]);

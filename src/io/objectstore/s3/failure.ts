@@ -51,8 +51,8 @@ export function failureOf(error: unknown, place: StorePlace): Failure {
 }
 
 function verdictOf(facts: Facts, place: StorePlace): Verdict {
-  // The SDK calls a reset connection a timeout; the system knows better.
-  const system = facts.status === undefined ? SYSTEM[facts.systemCode ?? ""] : undefined;
+  // The SDK calls a reset connection a timeout, and an answer that was cut one that is not of S3; the system knows better.
+  const system = facts.status === undefined || facts.unreadable ? SYSTEM[facts.systemCode ?? ""] : undefined;
   const judge = system ?? NAMED[facts.name];
   return judge?.(place, facts) ?? tlsVerdict(facts, place) ?? statusVerdict(facts, place);
 }

@@ -136,6 +136,14 @@ describe.skipIf(lacks("S3 server"))("s3 store behind a bad network", () => {
     expect(Buffer.from(await direct.get("a")).toString()).toBe("x");
   });
 
+  it("asks again when the answer that tells of a missing object is cut", async () => {
+    const cutFirst = (_request: SeenRequest, index: number) =>
+      index === 0 ? ({ kind: "cut_answer" } as const) : undefined;
+    const { store, metrics } = await openBehind(cutFirst);
+    await expect(store.get("none")).rejects.toThrow(ObjectNotFound);
+    expect(await counted(metrics, { kind: "get", outcome: "network" })).toBe(1);
+  });
+
   it.each([
     [507, "Whatever"],
     [403, "QuotaExceeded"],
