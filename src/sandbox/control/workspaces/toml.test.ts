@@ -140,7 +140,8 @@ const credentialUse = fc
   .tuple(
     fc.oneof(fc.record({ name: word }), fc.record({ credential_id: fc.uuid() })),
     fc.record({ hosts: fc.array(word, { minLength: 1, maxLength: 2 }) }, { requiredKeys: [] }),
-    fc.stringMatching(/^_[A-Z]{1,9}$/),
+    // Longer than the names in `environment`, of which none may be the same.
+    fc.stringMatching(/^_[A-Z]{22,30}$/),
   )
   .map(([which, more, name]) => Object.assign({}, which, more, { env_var: name }));
 const mcpServer = fc.oneof(

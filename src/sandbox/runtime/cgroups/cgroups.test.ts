@@ -118,6 +118,8 @@ describeInCage("cgroups", () => {
       await expect.poll(processes, SOON).toBeGreaterThanOrEqual(LIMITS.maxProcesses - 8);
       expect(await processes()).toBeLessThanOrEqual(LIMITS.maxProcesses);
       await end(group);
+      // They count against the user's limit until they are collected.
+      await expect.poll(cagedProcesses, SOON).toBe(0);
     });
 
     it("kills the process that takes too much memory, and no other", async () => {
@@ -184,7 +186,6 @@ describeInCage("cgroups", () => {
       expect(most).toBeLessThanOrEqual(128);
       await group.kill();
       await group.remove();
-      // They count against the user's limit until they are collected.
       await expect.poll(cagedProcesses, SOON).toBe(0);
     });
 
