@@ -6,6 +6,12 @@ export const MCP: Feature<{ mcp: McpRouteDeps }> = {
   name: "mcp",
   title: "MCP",
   metrics: async () => (await import("./metrics.ts")).MCP_METRICS,
+  commands: {
+    recall: () => import("./commands/recall.ts"),
+    remember: () => import("./commands/remember.ts"),
+    entity: () => import("./commands/entity.ts"),
+    distill: () => import("./commands/distill.ts"),
+  },
   routes: async () => {
     const { MCP_ROUTES } = await import("./routes/mcp.ts");
     return [{ name: "mcp", answeredBy: "mcp", routes: MCP_ROUTES }];

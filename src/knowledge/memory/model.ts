@@ -18,6 +18,9 @@ export type NodeKind = (typeof NODE_KINDS)[number];
 export const TRUSTS = ["stated", "derived", "external"] as const;
 export type Trust = (typeof TRUSTS)[number];
 
+/** What commands and tools save; an import may bring other words. */
+export const MEMORY_TYPES = ["fact", "decision", "preference", "learning", "procedure"] as const;
+
 export const DEFAULT_REALM = "default";
 export const DEFAULT_NAMESPACE = "memory";
 export const DEFAULT_REL = "related_to";

@@ -1,15 +1,13 @@
 import { z } from "zod";
 import { EngineError } from "../../../core/errors.ts";
 import { FIELDS } from "../../memory/fields.ts";
-import type { NodeRecord } from "../../memory/model.ts";
+import { MEMORY_TYPES, type NodeRecord } from "../../memory/model.ts";
 import { nodeKey, type Saved } from "../../memory/save.ts";
 import { MCP_LIMITS } from "../limits.ts";
 import { databaseArgument, defineTool, truncatedField } from "../tool.ts";
 import { nodeOf, toolNode } from "./nodes.ts";
 
 /** Tools that write memories. What their arguments may be, beyond their types, the service of memories says. */
-
-const MEMORY_TYPES = ["fact", "decision", "preference", "learning", "procedure"] as const;
 
 const said = {
   content: z.string(),
