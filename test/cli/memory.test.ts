@@ -105,7 +105,7 @@ describe("entity", () => {
   test("is made once for a realm, a kind and a name, with properties and links", async () => {
     const { id: node } = await jsonOf(["remember", "Ann decided to use tables"]);
     const argv = ["entity", "Ann Lee", "--kind", "person", "--prop", "team=web=1", "--prop", "empty="];
-    const links = ["--link", `${String(node)}`, "--link", `${String(node)}||decided`];
+    const links = ["--link", String(node), "--link", `${String(node)}||decided`];
     const first = await jsonOf([...argv, ...links]);
     expect(first).toMatchObject({ outcome: "created" });
     expect(first["edges"]).toMatchObject([{ outcome: "created" }, { outcome: "created" }]);
