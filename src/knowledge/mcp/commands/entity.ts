@@ -6,7 +6,7 @@ import { CliError, EXIT } from "../../../client/failure.ts";
 import { visible } from "../../../client/text.ts";
 import { callTool, withToolFlags, type ToolFlags } from "./call-tool.ts";
 
-type Flags = ToolFlags & { kind: string; realm?: string; content?: string; prop: string[]; link: string[] };
+type Flags = ToolFlags & { kind: string; realm?: string; content?: string; prop?: string[]; link?: string[] };
 
 export const register: RegisterCommand = (program, context) => {
   const command = program
@@ -16,15 +16,15 @@ export const register: RegisterCommand = (program, context) => {
     .requiredOption("--kind <kind>", "what it is, in lower case: person, service, …")
     .option("--realm <realm>", "where it belongs; `default` by default")
     .option("--content <text>", "what is to be said of it")
-    .option("--prop <k=v>", "a property, as text; as often as there are any", gathered, [])
-    .option("--link <node>", "node_id[|namespace[|rel]] to link it with; as often as there are any", gathered, []);
+    .option("--prop <k=v>", "a property, as text; may be repeated", gathered)
+    .option("--link <node>", "node_id[|namespace[|rel]] to link it with; may be repeated", gathered);
   withExamples(withToolFlags(command), [
     "engine entity gateway --kind service --prop port=8080 --prop owner=ann",
     "engine entity ann --kind person --link '01977f3e-7c3a-7d2e-9d6f-0d5b0f4b6a11|memory|decided'",
   ]).action(context.action((name: string, flags: Flags) => save(context, name, flags)));
 };
 
-function gathered(value: string, before: string[]): string[] {
+function gathered(value: string, before: readonly string[] = []): string[] {
   return [...before, value];
 }
 
@@ -35,8 +35,8 @@ async function save(context: CliContext, name: string, flags: Flags): Promise<nu
     kind,
     realm,
     content,
-    props: prop.length === 0 ? undefined : propsOf(prop),
-    links: link.map(linkOf),
+    props: prop === undefined ? undefined : propsOf(prop),
+    links: link?.map(linkOf),
   });
   const edges = listIn(saved, "edges").length;
   const links = edges === 0 ? "" : `, with ${countText(edges, "link")}`;
