@@ -21,6 +21,8 @@ export type RunOptions = {
   /** Serves in place of the role; not for a process of its own. */
   serve?: CliDeps["serve"];
   env?: Readonly<Record<string, string>>;
+  /** Where it runs; a process of its own only. */
+  cwd?: string;
   input?: string | Uint8Array | Readable;
   /** In the place of the standard output that is collected; not for a process of its own. */
   stdout?: CliDeps["stdout"];
@@ -31,7 +33,7 @@ export type RunOptions = {
 /** Runs the command line as a process of its own. */
 export function runChild(argv: readonly string[], options: RunOptions = {}): Promise<Outcome> {
   const env = { PATH: process.env["PATH"] ?? "", HOME: "/nonexistent", ...options.env };
-  const child = spawn(process.execPath, [ENTRY, ...argv], { env });
+  const child = spawn(process.execPath, [ENTRY, ...argv], { env, cwd: options.cwd });
   const outcome: Outcome = { code: null, stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     outcome.stdout += text;

@@ -11,6 +11,7 @@ export const MCP: Feature<{ mcp: McpRouteDeps }> = {
     remember: () => import("./commands/remember.ts"),
     entity: () => import("./commands/entity.ts"),
     distill: () => import("./commands/distill.ts"),
+    setup: () => import("./commands/setup.ts"),
   },
   routes: async () => {
     const { MCP_ROUTES } = await import("./routes/mcp.ts");
