@@ -16,6 +16,10 @@ export async function runCommandLine(features?: readonly EngineFeature[]): Promi
       const { runRoles } = await import("./run.ts");
       return runRoles({ ...options, features });
     },
+    embed: async (loaded) => {
+      const { embedEngine } = await import("./embedded.ts");
+      return embedEngine({ ...loaded, features, isLocal: true });
+    },
     features: listed,
     migrations: async () => (await import("../src/feature/collect.ts")).migrationsOf(await listed()),
     version: VERSION,

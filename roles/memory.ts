@@ -4,7 +4,7 @@ import { openMemory, openRecall } from "../src/knowledge/memory/open.ts";
 import type { MemoryDeps } from "../src/knowledge/memory/routes/deps.ts";
 
 /** What answers the routes of memories in this process. */
-export function memoryHere(deps: FeatureDeps): MemoryDeps {
+export function memoryHere(deps: Omit<FeatureDeps, "fabric">): MemoryDeps {
   return { memory: openMemory(deps), recall: openRecall(deps) };
 }
 

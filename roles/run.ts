@@ -1,5 +1,4 @@
 import { QUERY_OPTIONS } from "../src/query/options.ts";
-import { dirname } from "node:path";
 import { RowMatcher } from "../src/query/row-matcher.ts";
 import { jobKindsOf, registerMetrics } from "../src/feature/collect.ts";
 import { engineRoutes } from "./routes.ts";
@@ -17,10 +16,10 @@ import { createAuth, type Auth } from "./auth.ts";
 import type { BackgroundPorts } from "./background.ts";
 import { watchDisks } from "./disks.ts";
 import type { FabricParts } from "./fabric.ts";
-import { sandboxConfig } from "../src/sandbox/contract/options.ts";
 import type { SandboxParts } from "./sandboxes.ts";
 import { answersOf } from "./exposure.ts";
 import { httpService, type DrainState } from "./http.ts";
+import { privatePathsOf } from "./private-paths.ts";
 import { createParts, type Parts, type PartsOptions } from "./parts.ts";
 import { needsStorage, planOf, type Plan } from "./plan.ts";
 import { runUntilStopped } from "./serve.ts";
@@ -266,7 +265,9 @@ async function buildMcp(
   const { mcpHere, rowsHere } = await import("./mcp.ts");
   const rows = ingest !== undefined && "here" in ingest ? ingest.here.ingest : rowsHere(parts, storage, sealPool);
   const { mcp, service } = mcpHere({ ...features.here, ...memory.here, queries: query.here.query, rows });
-  return { answers: { here: { mcp } }, services: [service], endStreams: () => mcp.endStreams() };
+  // The engine of this machine is that of `engine mcp`, too.
+  const sockets = parts.isLocal ? [(await import("./mcp-socket.ts")).mcpSocketBeside(parts, mcp)] : [];
+  return { answers: { here: { mcp } }, services: [service, ...sockets], endStreams: () => mcp.endStreams() };
 }
 
 function onDrainOf(
@@ -376,17 +377,6 @@ async function buildAnswers(
     answers.queryConfinement = confinement;
   }
   return answers;
-}
-
-/** Where this process keeps its files, or finds them. */
-function privatePathsOf(config: Config): string[] {
-  const { home, localData, catalogUrl, tlsCert, tlsKey } = config;
-  const { queryCacheDir } = valuesOf(QUERY_OPTIONS, config);
-  const { sandboxHome } = sandboxConfig(config);
-  const catalog = catalogUrl.kind === "sqlite" ? [catalogUrl.path, dirname(catalogUrl.path)] : [];
-  return [home, localData, ...catalog, queryCacheDir, sandboxHome, tlsCert, tlsKey].filter(
-    (path) => path !== undefined,
-  );
 }
 
 /** Where the data is, for the log. */

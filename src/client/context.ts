@@ -22,10 +22,21 @@ export type ServeOptions = LoadedConfig & {
   askPassword?: (why: string) => Promise<string>;
 };
 
+/** An engine inside the process of a command. */
+export type EmbeddedEngine = {
+  /** Lets what it has accepted finish, and gives the catalog up. */
+  close: () => Promise<void>;
+};
+
 /** What commands need of the world around them. */
 export type ContextDeps = {
   /** Serves until told to stop; resolves to the exit code. The warnings of the configuration are its to log. */
   serve: (options: ServeOptions) => Promise<number>;
+  /**
+   * Opens the engine of this machine inside this process, for the agents of its user: it listens on the socket of its home
+   * alone. Undefined while another process has the catalog. The caller holds the lock of the socket.
+   */
+  embed?: (loaded: LoadedConfig) => Promise<EmbeddedEngine | undefined>;
   /** The options of features. */
   rows: () => Promise<OptionRows>;
   /** Every table of the program, for commands that open the catalog themselves. */

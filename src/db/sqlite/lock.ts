@@ -13,10 +13,13 @@ import { takeWhole } from "./process-lock.ts";
  */
 export type ServerLock = { release(): void };
 
+/** Another server has the catalog. */
+export class CatalogInUse extends StartupError {}
+
 const ATTEMPTS = 10;
 const ATTEMPT_TIMEOUT_MS = 100;
 
-/** Throws `StartupError` naming the holder's process id when another server has the catalog. */
+/** Throws `CatalogInUse` naming the holder's process id when another server has the catalog. */
 export function acquireServerLock(catalogPath: string): ServerLock {
   const lockPath = `${catalogPath}.lock`;
   const pidPath = `${catalogPath}.pid`;
@@ -48,7 +51,7 @@ function hold(lock: InstanceType<typeof DatabaseSync>, catalogPath: string, pidP
     const pid = runningPid(pidPath);
     if (pid === undefined && attempt < ATTEMPTS) continue;
     const holder = pid === undefined ? "another server" : `the server with process id ${pid}`;
-    throw new StartupError(
+    throw new CatalogInUse(
       `the catalog ${catalogPath} is in use by ${holder}: stop that server, or choose another file with ENGINE_LOCAL_DB`,
     );
   }

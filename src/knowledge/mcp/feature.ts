@@ -7,6 +7,7 @@ export const MCP: Feature<{ mcp: McpRouteDeps }> = {
   title: "MCP",
   metrics: async () => (await import("./metrics.ts")).MCP_METRICS,
   commands: {
+    mcp: () => import("./commands/mcp.ts"),
     recall: () => import("./commands/recall.ts"),
     remember: () => import("./commands/remember.ts"),
     entity: () => import("./commands/entity.ts"),

@@ -9,7 +9,11 @@ import type { Protocol } from "./protocol.ts";
 import type { Asker } from "./server.ts";
 
 /** A request to MCP whose body is read. */
-export type McpCall = Omit<Call, "json" | "headers"> & { json: unknown; headers: { "x-database": string } };
+export type McpCall = Pick<Call, "caller" | "authenticateAgain" | "requestId" | "clientAddress"> & {
+  request: Pick<Call["request"], "header" | "signal">;
+  json: unknown;
+  headers: { "x-database": string };
+};
 
 /** What decides how the library reads a request. The rest of its headers was looked at before. */
 const PASSED = ["mcp-protocol-version", "mcp-method", "mcp-name"];

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ERROR_CODES, type EngineError } from "../../../core/errors.ts";
+import type { HttpResponse } from "../../../io/http/http.ts";
 import { defineRoute, type RouteFailures } from "../../../server/route.ts";
 import { anyJson, databaseHeader } from "../../../server/schemas.ts";
 import { eventStreamResponse } from "../../../server/server-sent-events.ts";
@@ -12,6 +13,9 @@ export type McpRouteDeps = { mcp: McpHttp };
 const JSON_TYPE = "application/json";
 
 const message = z.record(z.string(), anyJson);
+
+/** What a request brings. */
+export const mcpBody = z.union([message, z.array(message).min(1).max(MCP_LIMITS.messages)]);
 
 const rpcError = z.object({
   jsonrpc: z.literal("2.0"),
@@ -31,12 +35,15 @@ const failures: RouteFailures = {
   types: [JSON_TYPE],
   schema: rpcError,
   statusOf: (code) => ERROR_CODES[code].status,
-  respond(_request, error) {
-    const { code, message: text, status, details } = error;
-    const body = { jsonrpc: "2.0", id: null, error: { code: rpcCodeOf(error), message: text, data: { code } } };
-    return { status, headers: { "Content-Type": JSON_TYPE, ...details.headers }, body: JSON.stringify(body) };
-  },
+  respond: (_request, error) => rpcFailure(error),
 };
+
+/** A refusal as an answer: no message was looked at, so it names none. */
+export function rpcFailure(error: EngineError): HttpResponse {
+  const { code, message: text, status, details } = error;
+  const body = { jsonrpc: "2.0", id: null, error: { code: rpcCodeOf(error), message: text, data: { code } } };
+  return { status, headers: { "Content-Type": JSON_TYPE, ...details.headers }, body: JSON.stringify(body) };
+}
 
 function rpcCodeOf({ code, status }: EngineError): number {
   if (code === "parse_error") return -32_700;
@@ -56,7 +63,7 @@ export const mcpPostRoute = defineRoute({
     `a batch of at most ${MCP_LIMITS.messages} where the protocol has such. \`tools/list\` shows the tools that the ` +
     "caller's role allows. Tools work on the database of `X-Database` where their arguments name none. See the page on MCP.",
   headers: z.object({ "x-database": databaseHeader }),
-  json: z.union([message, z.array(message).min(1).max(MCP_LIMITS.messages)]),
+  json: mcpBody,
   jsonErrors: { unreadable: "parse_error", invalid: "bad_request_body" },
   jsonLimitBytes: MCP_LIMITS.bodyBytes,
   failures,
