@@ -25,7 +25,7 @@ _engine; printf '%s\\n' "\${COMPREPLY[@]}"`;
 
 describe("bash", () => {
   test("completes commands, flags, choices and shells", () => {
-    expect(complete("s").toSorted()).toEqual(["sandbox", "serve", "server", "service", "sql", "status"]);
+    expect(complete("s").toSorted()).toEqual(["sandbox", "serve", "server", "service", "setup", "sql", "status"]);
     expect(complete("ingest", "")).toContain("push");
     expect(complete("ingest", "push", "--t")).toEqual(["--table", "--token"]);
     expect(complete("sql", "--format", "")).toEqual([

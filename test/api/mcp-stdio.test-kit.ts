@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { signalProcess } from "../../src/core/signals.test-kit.ts";
 import { endsWithThisProcess } from "../../src/core/child-processes.test-kit.ts";
 import { cleanEnv } from "../support/engine.ts";
 import type { Era } from "./mcp.test-kit.ts";
@@ -50,7 +51,7 @@ export class StdioAgent {
   }
 
   kill(signal: NodeJS.Signals): void {
-    process.kill(this.#transport.pid ?? 0, signal);
+    signalProcess(this.#transport.pid ?? undefined, signal);
   }
 
   async close(): Promise<void> {

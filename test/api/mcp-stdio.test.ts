@@ -151,9 +151,8 @@ describe("lines", () => {
     agent.send('{"jsonrpc":"1.0","id":9,"method":"ping"}', '{"id":10,"method":5}');
     expect(await agent.end()).toBe(0);
     const errors = agent.messages.filter(({ id }) => id === null);
-    expect(errors.map(({ error }) => (error as { code: number }).code).toSorted()).toEqual(
-      [-32_700, -32_700, -32_600, -32_600, -32_600, -32_600, -32_600].toSorted(),
-    );
+    const codes = errors.map(({ error }) => (error as { code: number }).code).toSorted((a, b) => a - b);
+    expect(codes).toEqual([-32_700, -32_700, -32_600, -32_600, -32_600, -32_600, -32_600]);
     const byId = new Map(agent.messages.map((message) => [message["id"], message]));
     expect(byId.get("a\u001b\n")).toMatchObject({ result: {} });
     expect(byId.get(0)).toMatchObject({ error: { code: -32_601 } });
@@ -166,7 +165,8 @@ describe("lines", () => {
     const agent = new StdioProcess(home);
     agent.send(call(1, "save_memory", { content: "in a hurry" }), call(2, "query_sql", { query: "SELECT 42 AS x" }));
     expect(await agent.end()).toBe(0);
-    expect(agent.messages.map(({ id }) => id).toSorted()).toEqual([1, 2]);
+    expect(new Set(agent.messages.map(({ id }) => id))).toEqual(new Set([1, 2]));
+    expect(agent.messages).toHaveLength(2);
     const long = new StdioProcess(home);
     long.send("x".repeat(5 * 1024 * 1024));
     expect(await long.end()).toBe(1);

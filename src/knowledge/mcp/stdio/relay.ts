@@ -26,8 +26,10 @@ const FINISH_MS = 10_000;
 
 /**
  * MCP over stdio: each message, one a line, goes to the engine at the socket, and what it answers comes back as a line. There
- * are no sessions, so a request that was not answered when an engine ended is sent again to the next: every request is
- * answered once, and no write is done twice.
+ * are no sessions, so a request that was not answered when an engine ended is sent again to the next, and every request is
+ * answered once. Where the first copy was done already, the second finds that: rows by their key, memories and entities by
+ * what they say, a transcript by its digest. Two answers differ: a memory that is erased is not found the second time, and
+ * one with an end of its validity is saved again.
  */
 export class StdioRelay {
   readonly #options: RelayOptions;
