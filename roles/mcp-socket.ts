@@ -3,7 +3,7 @@ import { StartupError } from "../src/core/errors.ts";
 import type { Service } from "../src/core/lifecycle.ts";
 import { tryLock, type ProcessLock } from "../src/db/sqlite/process-lock.ts";
 import type { McpHttp } from "../src/knowledge/mcp/http.ts";
-import { isSocketPath, socketLockOf, socketPathOf } from "../src/knowledge/mcp/stdio/socket-path.ts";
+import { socketLockOf, socketPathOf, socketPathProblem } from "../src/knowledge/mcp/stdio/socket-path.ts";
 import { SocketServer } from "../src/knowledge/mcp/stdio/socket-server.ts";
 import type { Parts } from "./parts.ts";
 
@@ -14,8 +14,9 @@ export function mcpSocket({ config, log, newId }: Parts, mcp: McpHttp): Service 
   return {
     name: "mcp-socket",
     run: async () => {
-      if (isSocketPath(path)) return await server.listen();
-      throw new StartupError(`the path ${path} is too long for a socket: set ENGINE_HOME to a shorter one`, 2);
+      const problem = socketPathProblem(path);
+      if (problem !== undefined) throw new StartupError(problem, 2);
+      await server.listen();
     },
     drain: async () => {
       mcp.endStreams();

@@ -9,3 +9,8 @@ export type RegisterCommand = (program: Command, context: CliContext, wholeProgr
 
 /** Where a command lives: its file is loaded when a command line names it. */
 export type CommandLoader = () => Promise<{ register: RegisterCommand }>;
+
+/** Gathers the values of an option that may be repeated. */
+export function collect(value: string, before: readonly string[] = []): string[] {
+  return [...before, value];
+}

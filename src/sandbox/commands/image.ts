@@ -16,7 +16,7 @@ import type { Target } from "../../client/client.ts";
 import type { CliContext } from "../../client/context.ts";
 import { withExamples } from "../../client/examples.ts";
 import { CliError, EXIT } from "../../client/failure.ts";
-import type { RegisterCommand } from "../../client/command.ts";
+import { collect, type RegisterCommand } from "../../client/command.ts";
 import { pairsIn } from "./sandbox-create.ts";
 import { renderTable } from "../../client/table.ts";
 import { visible } from "../../client/text.ts";
@@ -33,10 +33,6 @@ export const register: RegisterCommand = (program, context) => {
   registerShare(group, context);
   registerRemove(group, context);
 };
-
-function collect(value: string, before: readonly string[] = []): string[] {
-  return [...before, value];
-}
 
 type BuildFlags = ApiFlags & {
   provider: string;

@@ -14,7 +14,7 @@ import type { Target } from "../../client/client.ts";
 import type { CliContext } from "../../client/context.ts";
 import { withExamples } from "../../client/examples.ts";
 import { CliError, EXIT } from "../../client/failure.ts";
-import type { RegisterCommand } from "../../client/command.ts";
+import { collect, type RegisterCommand } from "../../client/command.ts";
 import { runChat, type ChatFlags } from "./sandbox-chat.ts";
 import { copy } from "./sandbox-copy.ts";
 import { runExec, type ExecFlags } from "./sandbox-exec.ts";
@@ -46,10 +46,6 @@ export const register: RegisterCommand = (program, context) => {
   registerRemove(group, context);
   registerVolumes(group, context);
 };
-
-function collect(value: string, before: readonly string[] = []): string[] {
-  return [...before, value];
-}
 
 function registerCreate(group: Command, context: CliContext): void {
   const command = group

@@ -16,7 +16,7 @@ import {
 import type { CliContext } from "../../client/context.ts";
 import { withExamples } from "../../client/examples.ts";
 import { CliError, EXIT } from "../../client/failure.ts";
-import type { RegisterCommand } from "../../client/command.ts";
+import { collect, type RegisterCommand } from "../../client/command.ts";
 import { readInput } from "../../client/prompt.ts";
 import { pairsIn } from "./sandbox-create.ts";
 import { followProvisioning } from "./sandbox-progress.ts";
@@ -37,10 +37,6 @@ export const register: RegisterCommand = (program, context) => {
   registerExport(group, context);
   registerImport(group, context);
 };
-
-function collect(value: string, before: readonly string[] = []): string[] {
-  return [...before, value];
-}
 
 function workspacePath(id: string): string {
   return `${WORKSPACES}/${encodeURIComponent(id)}`;

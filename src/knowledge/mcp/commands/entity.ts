@@ -1,5 +1,5 @@
 import { countText, fieldText, listIn } from "../../../client/api.ts";
-import type { RegisterCommand } from "../../../client/command.ts";
+import { collect, type RegisterCommand } from "../../../client/command.ts";
 import type { CliContext } from "../../../client/context.ts";
 import { withExamples } from "../../../client/examples.ts";
 import { CliError, EXIT } from "../../../client/failure.ts";
@@ -16,17 +16,13 @@ export const register: RegisterCommand = (program, context) => {
     .requiredOption("--kind <kind>", "what it is, in lower case: person, service, …")
     .option("--realm <realm>", "where it belongs; `default` by default")
     .option("--content <text>", "what is to be said of it")
-    .option("--prop <k=v>", "a property, as text; may be repeated", gathered)
-    .option("--link <node>", "node_id[|namespace[|rel]] to link it with; may be repeated", gathered);
+    .option("--prop <k=v>", "a property, as text; may be repeated", collect)
+    .option("--link <node>", "node_id[|namespace[|rel]] to link it with; may be repeated", collect);
   withExamples(withToolFlags(command), [
     "engine entity gateway --kind service --prop port=8080 --prop owner=ann",
     "engine entity ann --kind person --link '01977f3e-7c3a-7d2e-9d6f-0d5b0f4b6a11|memory|decided'",
   ]).action(context.action((name: string, flags: Flags) => save(context, name, flags)));
 };
-
-function gathered(value: string, before: readonly string[] = []): string[] {
-  return [...before, value];
-}
 
 async function save(context: CliContext, name: string, flags: Flags): Promise<number> {
   const { kind, realm, content, prop, link } = flags;

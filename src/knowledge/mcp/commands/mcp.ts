@@ -9,7 +9,7 @@ import { onStopSignal } from "../../../core/stop-signal.ts";
 import { tryLock } from "../../../db/sqlite/process-lock.ts";
 import { messagesTo } from "../stdio/post-message.ts";
 import { StdioRelay } from "../stdio/relay.ts";
-import { isSocketPath, socketLockOf, socketPathOf } from "../stdio/socket-path.ts";
+import { socketLockOf, socketPathOf, socketPathProblem } from "../stdio/socket-path.ts";
 
 export const register: RegisterCommand = (program, context) => {
   const command = program
@@ -26,9 +26,8 @@ export const register: RegisterCommand = (program, context) => {
 async function serve(context: CliContext): Promise<number> {
   const loaded = await context.loadConfigQuietly({});
   const path = socketPathOf(loaded.config.home);
-  if (!isSocketPath(path)) {
-    throw new CliError(`the path ${path} is too long for a socket: set ENGINE_HOME to a shorter one`, EXIT.usage);
-  }
+  const problem = socketPathProblem(path);
+  if (problem !== undefined) throw new CliError(problem, EXIT.usage);
   const { clock, random, stdin } = context.deps;
   const messages = messagesTo(path);
   const engine = new OwnEngine(context, loaded);

@@ -13,7 +13,8 @@ export function socketLockOf(home: string): string {
 /** What systems have room for in the address of a socket, with the zero at its end: 108 bytes, and 104 on macOS. */
 const ADDRESS_BYTES = process.platform === "darwin" ? 103 : 107;
 
-/** Whether a socket can have the path; a longer one would be cut off. */
-export function isSocketPath(path: string): boolean {
-  return Buffer.byteLength(path) <= ADDRESS_BYTES;
+/** Why a socket cannot have the path, which would be cut off; undefined where it can. */
+export function socketPathProblem(path: string): string | undefined {
+  if (Buffer.byteLength(path) <= ADDRESS_BYTES) return undefined;
+  return `the path ${path} is too long for a socket: set ENGINE_HOME to a shorter one`;
 }
