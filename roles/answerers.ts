@@ -7,6 +7,7 @@ import type { FabricDeps } from "../src/fabric/routes/deps.ts";
 import type { FeatureDeps } from "../src/feature/feature.ts";
 import type { IngestDeps } from "../src/ingest/routes/deps.ts";
 import type { ExportDeps, QueryDeps } from "../src/query/routes/deps.ts";
+import type { GraphDeps } from "../src/knowledge/graph/routes/graph.ts";
 import type { McpRouteDeps } from "../src/knowledge/mcp/routes/mcp.ts";
 import type { MemoryDeps } from "../src/knowledge/memory/routes/deps.ts";
 import type { SandboxDeps } from "../src/sandbox/control/routes/deps.ts";
@@ -23,6 +24,7 @@ export type AnsweredDeps = {
   exports: ExportDeps;
   deletion: DeletionDeps;
   memory: MemoryDeps;
+  graph: GraphDeps;
   mcp: McpRouteDeps;
   sandboxes: SandboxDeps;
   feature: FeatureDeps;
@@ -38,6 +40,7 @@ export type Answerers = {
   exports: Answerer<AnsweredDeps["exports"]>;
   deletion: Answerer<AnsweredDeps["deletion"]>;
   memory?: Answerer<AnsweredDeps["memory"]>;
+  graph?: Answerer<AnsweredDeps["graph"]>;
   mcp?: Answerer<AnsweredDeps["mcp"]>;
   sandboxes?: Answerer<AnsweredDeps["sandboxes"]>;
   feature?: Answerer<AnsweredDeps["feature"]>;

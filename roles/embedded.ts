@@ -12,6 +12,7 @@ import { registerMetrics } from "../src/feature/collect.ts";
 import { backgroundServices } from "./background.ts";
 import { mcpHere, rowsHere } from "./mcp.ts";
 import { mcpSocket } from "./mcp-socket.ts";
+import { openGraphs } from "../src/knowledge/graph/open.ts";
 import { memoryHere, recallService } from "./memory.ts";
 import { createParts, type Parts, type PartsOptions } from "./parts.ts";
 import { privatePathsOf } from "./private-paths.ts";
@@ -72,7 +73,8 @@ async function buildServices(parts: Parts, storage: Storage): Promise<Service[]>
   const deps = { ...parts, ...storage, audit: new AuditLog(storage.records, parts.newId) };
   const memory = memoryHere(deps);
   const { service: queries } = await createQuery(parts, storage);
-  const { mcp, service } = mcpHere({ ...deps, ...memory, queries, rows: rowsHere(parts, storage, undefined) });
+  const graphs = openGraphs({ ...deps, ...memory, queries });
+  const { mcp, service } = mcpHere({ ...deps, ...memory, graphs, queries, rows: rowsHere(parts, storage, undefined) });
   const ports = { ...storage, sealPool: undefined, isBusy: () => false };
   const background = await backgroundServices(PLAN, parts, ports);
   return [heartBeat, recallService(memory), service, ...background, mcpSocket(parts, mcp)];

@@ -10,6 +10,7 @@ import { KAFKA } from "../src/ingest/inputs/kafka/feature.ts";
 import { FILE_DROP } from "../src/ingest/inputs/filedrop/feature.ts";
 import { QUERY } from "../src/query/feature.ts";
 import { SERVERS } from "../src/servers/feature.ts";
+import { GRAPH } from "../src/knowledge/graph/feature.ts";
 import { MCP } from "../src/knowledge/mcp/feature.ts";
 import { MEMORY } from "../src/knowledge/memory/feature.ts";
 import { SANDBOX } from "../src/sandbox/feature.ts";
@@ -77,6 +78,7 @@ export const FEATURES: readonly EngineFeature[] = [
   CREDENTIALS,
   JOBS,
   MEMORY,
+  GRAPH,
   MCP,
   SANDBOX,
   INSTALL,

@@ -71,7 +71,8 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const jobs = fabricAnswers(plan, query, fabric);
   const features = await featureAnswers(plan, parts, { query, storage, fabric });
   const memory = await buildMemory(features);
-  const mcp = await buildMcp(parts, memory.answers, { features, query, ingest, storage, sealPool });
+  const graph = await buildGraphs(features, memory.answers, query);
+  const mcp = await buildMcp(parts, { memory: memory.answers, graph, features, query, ingest, storage, sealPool });
   const http = httpService({
     parts,
     listen,
@@ -87,6 +88,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
         deletion: deletionAnswers(jobs, query, storage),
         sandboxes: sandboxAnswers(plan, query, sandboxes),
         memory: memory.answers,
+        graph,
         mcp: mcp.answers,
         feature: features,
       },
@@ -242,17 +244,32 @@ async function buildMemory(
   return { answers: { here }, services: [recallService(here)] };
 }
 
-/** MCP is where memories are; its tools work with what answers the other routes. */
+/** Graphs are where memories are and queries run. */
+async function buildGraphs(
+  features: Answerers["feature"],
+  memory: Answerers["memory"],
+  query: Answerers["query"],
+): Promise<Answerers["graph"]> {
+  if (memory === undefined || "forward" in memory) return memory;
+  if (features === undefined || "forward" in features || query === undefined || "forward" in query) return undefined;
+  const { openGraphs } = await import("../src/knowledge/graph/open.ts");
+  return { here: { graphs: openGraphs({ ...features.here, ...memory.here, queries: query.here.query }) } };
+}
+
+/** MCP is where memories and graphs are; its tools work with what answers the other routes. */
 async function buildMcp(
   parts: Parts,
-  memory: Answerers["memory"],
   {
+    memory,
+    graph,
     features,
     query,
     ingest,
     storage,
     sealPool,
   }: Pick<Answers, "query" | "ingest"> & {
+    memory: Answerers["memory"];
+    graph: Answerers["graph"];
     features: Answerers["feature"];
     storage: Storage | undefined;
     sealPool: SealPool | undefined;
@@ -261,10 +278,17 @@ async function buildMcp(
   const nothing = { services: [], endStreams: () => {} };
   if (memory === undefined || "forward" in memory) return { answers: memory, ...nothing };
   const isComplete = storage !== undefined && features !== undefined && "here" in features;
-  if (!isComplete || query === undefined || "forward" in query) return { answers: undefined, ...nothing };
+  if (!isComplete || graph === undefined || "forward" in graph || query === undefined || "forward" in query)
+    return { answers: undefined, ...nothing };
   const { mcpHere, rowsHere } = await import("./mcp.ts");
   const rows = ingest !== undefined && "here" in ingest ? ingest.here.ingest : rowsHere(parts, storage, sealPool);
-  const { mcp, service } = mcpHere({ ...features.here, ...memory.here, queries: query.here.query, rows });
+  const { mcp, service } = mcpHere({
+    ...features.here,
+    ...memory.here,
+    ...graph.here,
+    queries: query.here.query,
+    rows,
+  });
   // The engine of this machine is that of `engine mcp`, too.
   const sockets = parts.isLocal ? [(await import("./mcp-socket.ts")).mcpSocketBeside(parts, mcp)] : [];
   return { answers: { here: { mcp } }, services: [service, ...sockets], endStreams: () => mcp.endStreams() };

@@ -2,9 +2,9 @@ import { EngineError } from "./errors.ts";
 import { LIMITS } from "./limits.ts";
 
 /**
- * Names of databases, tables and columns.
+ * Names of databases, tables, columns and graphs.
  *
- * Databases and tables: an ASCII letter, then letters, digits, `_` or `-`; at most 128 characters. A leading `_` and
+ * Databases, tables and graphs: an ASCII letter, then letters, digits, `_` or `-`; at most 128 characters. A leading `_` and
  * the name `system` are reserved for the engine. The alphabet is the intersection of what an object-store key
  * segment, a URL path segment, an HTTP header and a quoted SQL identifier carry unchanged.
  *
@@ -21,7 +21,7 @@ const NAME = /^[A-Za-z][A-Za-z0-9_-]*$/;
 const CONTROL = /[\u0000-\u001f\u007f]/;
 const RESERVED = new Set(["system"]);
 
-export type NamedThing = "database" | "table";
+export type NamedThing = "database" | "table" | "graph";
 
 /** Returns `name` when it is acceptable; throws `invalid_name` naming the rule it breaks. */
 export function checkName(thing: NamedThing, name: string): string {

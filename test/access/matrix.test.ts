@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Route } from "../../src/server/route.ts";
 import { roleIncludes } from "../../src/auth/caller.ts";
 import { nameOf, ROUTES } from "./routes.test-kit.ts";
-import { SAMPLES, type Sample } from "./samples.test-kit.ts";
+import type { Sample } from "./sample.test-kit.ts";
+import { SAMPLES } from "./samples.test-kit.ts";
 import {
   startWorld,
   type Reply,

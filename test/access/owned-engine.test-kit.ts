@@ -399,6 +399,7 @@ const OF_ADMINS = "for admins, who may see everything";
 const OF_REALMS =
   "of a database, and of the user in the name of its realm: src/knowledge/memory/contract.test-kit.ts, " +
   "test/api/recall.test.ts";
+const OF_GRAPHS = "of a database, of its tables and of the realms of its memory: test/api/graph.test.ts";
 const OF_SELF = "about the caller's own sign-in";
 const OF_BROWSERS = "for browsers that a provider sends back: the unguessable state is the right";
 
@@ -431,6 +432,14 @@ export const ENGINE_ROUTES_WITHOUT: Readonly<Record<string, string>> = {
   "POST /v1/agent/memory/nodes/{id}/invalidate": OF_REALMS,
   "POST /v1/agent/memory/nodes/{id}/restore": OF_REALMS,
   "DELETE /v1/agent/memory/nodes/{id}": OF_REALMS,
+  "GET /v1/graph": OF_GRAPHS,
+  "GET /v1/graph/{graph}/overview": OF_GRAPHS,
+  "GET /v1/graph/{graph}/stats": OF_GRAPHS,
+  "GET /v1/graph/{graph}/schema": OF_GRAPHS,
+  "GET /v1/graph/{graph}/nodes/{id}": OF_GRAPHS,
+  "GET /v1/graph/{graph}/nodes/{id}/subgraph": OF_GRAPHS,
+  "POST /v1/graph/{graph}/neighbors": OF_GRAPHS,
+  "POST /v1/graph/{graph}/search": OF_GRAPHS,
   "POST /mcp/v1": OF_REALMS,
   "GET /mcp/v1": OF_THE_PROCESS,
   "POST /v1/auth/login": OF_SELF,

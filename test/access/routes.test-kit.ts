@@ -15,6 +15,7 @@ export const ROUTES: readonly Route[] = await engineRoutes({
   exports: elsewhere,
   deletion: elsewhere,
   memory: elsewhere,
+  graph: elsewhere,
   mcp: elsewhere,
   sandboxes: elsewhere,
 });

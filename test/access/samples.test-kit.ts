@@ -1,19 +1,8 @@
+import { inDatabaseA, isFullAdmin, newName, type Sample } from "./sample.test-kit.ts";
+import { KNOWLEDGE_SAMPLES } from "./samples-knowledge.test-kit.ts";
 import { flightRequest, jsonRequest, ROOT, type TestCaller, type TestRequest, type World } from "./world.test-kit.ts";
 
-/** A request that a route takes, and what it answers to those who may send it. */
-export type Sample = {
-  /** Made anew after each call that was let in: it may have used up what the request is about. */
-  request: (world: World) => TestRequest | Promise<TestRequest>;
-  /** Undefined stands for anyone, of routes that ask for no role, and for the worker, of routes for workers. */
-  answer: (caller: TestCaller | undefined) => number;
-  /** Whoever was let in must sign in again. */
-  endsSession?: true;
-};
-
 const ok = () => 200;
-/** Of a route of one database, which is `a` here. */
-const inDatabaseA = (outside: number) => (caller: TestCaller | undefined) => (caller?.limit === "b" ? outside : 200);
-const isFullAdmin = (caller: TestCaller | undefined) => caller?.role === "admin" && caller.limit === "none";
 /** Of things that an admin made for all databases. */
 const forFullAdmins = (caller: TestCaller | undefined) => (isFullAdmin(caller) ? 200 : 404);
 
@@ -25,12 +14,6 @@ function get(path: string): () => TestRequest {
   return () => ({ method: "GET", path });
 }
 
-let made = 0;
-/** A name that nothing has yet. */
-function newName(): string {
-  return `made-${++made}`;
-}
-
 async function newUser(world: World): Promise<string> {
   const username = newName();
   await world.admin("POST", "/v1/admin/users", { username, password: "a password", role: "read" });
@@ -39,23 +22,6 @@ async function newUser(world: World): Promise<string> {
 
 async function newId(world: World, path: string, body: unknown): Promise<string> {
   return String((await world.admin("POST", path, body))["id"]);
-}
-
-const IN_A = { "x-database": "a" };
-
-/** A request to the memory of the database `a`. */
-function inA(method: string, path: string, body?: unknown): TestRequest {
-  const request = jsonRequest(method, path, body);
-  return { ...request, headers: { ...request.headers, ...IN_A } };
-}
-
-async function newMemory(world: World): Promise<string> {
-  const id = newName();
-  const memory = { id, content: id };
-  const admin = world.callers.find(isFullAdmin);
-  const reply = await world.send(inA("POST", "/v1/agent/memory/import", { memory_nodes: [memory] }), admin);
-  if (reply.status !== 200) throw new Error(`the import was answered ${reply.status}`);
-  return id;
 }
 
 /** A job of the database `a` that nobody claims but who asks for it. */
@@ -75,7 +41,7 @@ type LeasedJob = { path: string; headers: Record<string, string> };
 
 /** A job that the worker holds. */
 async function heldJob(world: World, more: Record<string, unknown> = {}): Promise<LeasedJob> {
-  const kind = `x.held_${++made}`;
+  const kind = `x.${newName().replace("-", "_")}`;
   await newJob(world, { kind, ...more });
   const { json } = await world.send(jsonRequest("POST", "/v1/jobs/claim", { kinds: [kind] }), world.worker);
   const [job] = json["jobs"] as { id: string; fence: number }[];
@@ -341,38 +307,7 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
 
   "POST /v1/credentials": { request: () => jsonRequest("POST", "/v1/credentials", CREDENTIAL), answer: ok },
   "GET /v1/credentials": { request: get("/v1/credentials"), answer: ok },
-  "POST /v1/agent/memory/query": {
-    request: () => inA("POST", "/v1/agent/memory/query", { query: "what is it?" }),
-    answer: inDatabaseA(403),
-  },
-  "GET /v1/agent/memory/overview": { request: () => inA("GET", "/v1/agent/memory/overview"), answer: inDatabaseA(403) },
-  "GET /v1/agent/memory/settings": { request: () => inA("GET", "/v1/agent/memory/settings"), answer: inDatabaseA(403) },
-  "PUT /v1/agent/memory/settings": {
-    request: () => inA("PUT", "/v1/agent/memory/settings", { recall: { limit: 5 } }),
-    answer: inDatabaseA(403),
-  },
-  "GET /v1/agent/memory/export": { request: () => inA("GET", "/v1/agent/memory/export"), answer: inDatabaseA(403) },
-  "GET /v1/agent/memory/changes": { request: () => inA("GET", "/v1/agent/memory/changes"), answer: inDatabaseA(403) },
-  "POST /v1/agent/memory/import": {
-    request: () => inA("POST", "/v1/agent/memory/import", { memory_nodes: [{ content: newName() }] }),
-    answer: inDatabaseA(403),
-  },
-  "GET /v1/agent/memory/nodes/{id}": {
-    request: async (world) => inA("GET", `/v1/agent/memory/nodes/${await newMemory(world)}`),
-    answer: inDatabaseA(403),
-  },
-  "DELETE /v1/agent/memory/nodes/{id}": {
-    request: async (world) => inA("DELETE", `/v1/agent/memory/nodes/${await newMemory(world)}`),
-    answer: inDatabaseA(403),
-  },
-  "POST /v1/agent/memory/nodes/{id}/invalidate": {
-    request: async (world) => inA("POST", `/v1/agent/memory/nodes/${await newMemory(world)}/invalidate`, {}),
-    answer: inDatabaseA(403),
-  },
-  "POST /v1/agent/memory/nodes/{id}/restore": {
-    request: async (world) => inA("POST", `/v1/agent/memory/nodes/${await newMemory(world)}/restore`),
-    answer: inDatabaseA(403),
-  },
+  ...KNOWLEDGE_SAMPLES,
   "POST /mcp/v1": {
     request: () => jsonRequest("POST", "/mcp/v1", { jsonrpc: "2.0", id: 1, method: "tools/list" }),
     answer: ok,

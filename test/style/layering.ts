@@ -54,7 +54,7 @@ const INNER_RANKS: InnerRanks = {
     ["routes", "commands"],
     ["flight"],
   ],
-  knowledge: [["memory"], ["mcp"]],
+  knowledge: [["memory"], ["graph"], ["mcp"]],
   sandbox: [["contract"], ["runtime"], ["network"], ["node", "control"], ["commands"]],
 };
 

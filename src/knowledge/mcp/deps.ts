@@ -5,17 +5,19 @@ import type { Log } from "../../core/log.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Signals } from "../../db/signals.ts";
 import type { Misfit } from "../../format/ndjson/misfits.ts";
+import type { GraphDeps } from "../graph/routes/graph.ts";
 import type { MemoryDeps } from "../memory/routes/deps.ts";
 
 /** What the tools work with: the services of the routes. */
-export type ToolDeps = MemoryDeps & {
-  catalog: Pick<Catalog, "databases" | "database" | "tables" | "table" | "tableStats">;
-  queries: QueryRunner;
-  rows: RowIngest;
-  log: Log;
-  metrics: Metrics;
-  clock: Clock;
-};
+export type ToolDeps = MemoryDeps &
+  GraphDeps & {
+    catalog: Pick<Catalog, "databases" | "database" | "tables" | "table" | "tableStats">;
+    queries: QueryRunner;
+    rows: RowIngest;
+    log: Log;
+    metrics: Metrics;
+    clock: Clock;
+  };
 
 /** What the routes of MCP work with. */
 export type McpDeps = ToolDeps & { signals: Signals };

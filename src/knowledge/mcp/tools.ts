@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { CallerRole } from "../../config/kinds.ts";
 import { mayCall, type Tool } from "./tool.ts";
 import { describeTable, ingestRows, listTables, queryKql, querySql } from "./tools/data.ts";
+import { graphNeighbors, graphSearch, graphSubgraph, listGraphs } from "./tools/graphs.ts";
 import { distillTranscript } from "./tools/distill.ts";
 import { getMemory, memoryOverviewTool, recallMemory } from "./tools/recall.ts";
 import { forgetMemory, ingestEntity, invalidateMemory, saveMemories, saveMemory } from "./tools/remember.ts";
@@ -15,6 +16,10 @@ export const TOOLS: readonly Tool[] = [
   describeTable,
   querySql,
   queryKql,
+  listGraphs,
+  graphSearch,
+  graphNeighbors,
+  graphSubgraph,
   saveMemory,
   saveMemories,
   invalidateMemory,

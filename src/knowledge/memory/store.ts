@@ -95,6 +95,26 @@ export class MemoryStore {
     return found.flat().map(knownOfRow);
   }
 
+  /** Current edges that begin, or end, at nodes of the memory; about `limit` of each statement's, in the order of ids. */
+  async edgesAt(
+    databaseId: number,
+    end: "src" | "dst",
+    ids: readonly string[],
+    { limit, rights }: { limit: number; rights: RealmRights },
+  ): Promise<StoredVersion[]> {
+    const realms = realmCondition(rights);
+    const found = new Map<string, StoredVersion>();
+    for (const chunk of chunksOf([...new Set(ids)])) {
+      const places = chunk.map(() => "?").join(", ");
+      const which = `database_id = ? AND ${CURRENT} AND ${end} IS NOT NULL AND ${end} IN (${places})${realms.sql}`;
+      const sql = `SELECT ${READ_COLUMNS} FROM memory_records WHERE ${which} ORDER BY id LIMIT ?`;
+      const rows = await this.#records.rows(sql, [databaseId, ...chunk, ...realms.values, limit]);
+      for (const version of rows.map(versionOfRow)) found.set(version.record.id, version);
+      await nextTurn();
+    }
+    return [...found.values()];
+  }
+
   async current(databaseId: number, { kind, id }: RecordKey): Promise<StoredVersion | undefined> {
     const which = `database_id = ? AND kind = ? AND ${CURRENT} AND id = ?`;
     const sql = `SELECT ${READ_COLUMNS} FROM memory_records WHERE ${which}`;

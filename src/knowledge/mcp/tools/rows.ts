@@ -1,4 +1,5 @@
 import { EngineError } from "../../../core/errors.ts";
+import { parseExactly } from "../../../core/exact-json.ts";
 import { linesOf } from "../../../core/lines.ts";
 import { MCP_LIMITS } from "../limits.ts";
 
@@ -34,12 +35,6 @@ export async function rowsOf(
 const ENOUGH_CHARS = 32 * MCP_LIMITS.textBytes;
 
 function valuesOf(line: string, columns: readonly string[]): unknown[] {
-  const row = JSON.parse(line, exact as (key: string, value: unknown) => unknown) as Record<string, unknown>;
+  const row = parseExactly(line) as Record<string, unknown>;
   return columns.map((name) => row[name] ?? null);
-}
-
-/** Integers that a double cannot hold stay what they are, as text. */
-function exact(_key: string, value: unknown, { source }: { source?: string }): unknown {
-  const isLost = typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value);
-  return isLost && source !== undefined && /^-?\d+$/.test(source) ? source : value;
 }

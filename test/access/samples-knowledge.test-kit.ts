@@ -1,0 +1,67 @@
+import { inA, inDatabaseA, isFullAdmin, newName, type Sample } from "./sample.test-kit.ts";
+import type { World } from "./world.test-kit.ts";
+
+async function newMemory(world: World): Promise<string> {
+  const id = newName();
+  const memory = { id, content: id };
+  const admin = world.callers.find(isFullAdmin);
+  const reply = await world.send(inA("POST", "/v1/agent/memory/import", { memory_nodes: [memory] }), admin);
+  if (reply.status !== 200) throw new Error(`the import was answered ${reply.status}`);
+  return id;
+}
+
+/** Of the catalog's graph, as the database `a` has it. */
+const GRAPH_SAMPLES: Record<string, Sample> = Object.fromEntries(
+  (
+    [
+      ["GET", "/v1/graph"],
+      ["GET", "/v1/graph/{graph}/overview"],
+      ["GET", "/v1/graph/{graph}/stats"],
+      ["GET", "/v1/graph/{graph}/schema"],
+      ["GET", "/v1/graph/{graph}/nodes/{id}"],
+      ["GET", "/v1/graph/{graph}/nodes/{id}/subgraph"],
+      ["POST", "/v1/graph/{graph}/neighbors", { node_ids: ["database:a"] }],
+      ["POST", "/v1/graph/{graph}/search", { text: "a" }],
+    ] as const
+  ).map(([method, path, body]): [string, Sample] => {
+    const filled = path.replace("{graph}", "schema").replace("{id}", "database:a");
+    return [`${method} ${path}`, { request: () => inA(method, filled, body), answer: inDatabaseA(403) }];
+  }),
+);
+
+/** Of the routes of memories and graphs. */
+export const KNOWLEDGE_SAMPLES: Readonly<Record<string, Sample>> = {
+  "POST /v1/agent/memory/query": {
+    request: () => inA("POST", "/v1/agent/memory/query", { query: "what is it?" }),
+    answer: inDatabaseA(403),
+  },
+  "GET /v1/agent/memory/overview": { request: () => inA("GET", "/v1/agent/memory/overview"), answer: inDatabaseA(403) },
+  "GET /v1/agent/memory/settings": { request: () => inA("GET", "/v1/agent/memory/settings"), answer: inDatabaseA(403) },
+  "PUT /v1/agent/memory/settings": {
+    request: () => inA("PUT", "/v1/agent/memory/settings", { recall: { limit: 5 } }),
+    answer: inDatabaseA(403),
+  },
+  "GET /v1/agent/memory/export": { request: () => inA("GET", "/v1/agent/memory/export"), answer: inDatabaseA(403) },
+  "GET /v1/agent/memory/changes": { request: () => inA("GET", "/v1/agent/memory/changes"), answer: inDatabaseA(403) },
+  "POST /v1/agent/memory/import": {
+    request: () => inA("POST", "/v1/agent/memory/import", { memory_nodes: [{ content: newName() }] }),
+    answer: inDatabaseA(403),
+  },
+  "GET /v1/agent/memory/nodes/{id}": {
+    request: async (world) => inA("GET", `/v1/agent/memory/nodes/${await newMemory(world)}`),
+    answer: inDatabaseA(403),
+  },
+  "DELETE /v1/agent/memory/nodes/{id}": {
+    request: async (world) => inA("DELETE", `/v1/agent/memory/nodes/${await newMemory(world)}`),
+    answer: inDatabaseA(403),
+  },
+  "POST /v1/agent/memory/nodes/{id}/invalidate": {
+    request: async (world) => inA("POST", `/v1/agent/memory/nodes/${await newMemory(world)}/invalidate`, {}),
+    answer: inDatabaseA(403),
+  },
+  "POST /v1/agent/memory/nodes/{id}/restore": {
+    request: async (world) => inA("POST", `/v1/agent/memory/nodes/${await newMemory(world)}/restore`),
+    answer: inDatabaseA(403),
+  },
+  ...GRAPH_SAMPLES,
+};
