@@ -10,6 +10,7 @@ import { VERSION } from "../src/core/version.ts";
 import { CatalogInUse } from "../src/db/sqlite/lock.ts";
 import { registerMetrics } from "../src/feature/collect.ts";
 import { backgroundServices } from "./background.ts";
+import { fileSyncAtStart } from "./file-sync.ts";
 import { mcpHere, rowsHere } from "./mcp.ts";
 import { mcpSocket } from "./mcp-socket.ts";
 import { openGraphs } from "../src/knowledge/graph/open.ts";
@@ -67,7 +68,7 @@ export async function embedEngine(options: LoadedConfig & PartsOptions): Promise
   }
 }
 
-/** In the order in which they start: the socket last. */
+/** In the order in which they start: the socket last of what answers. */
 async function buildServices(parts: Parts, storage: Storage): Promise<Service[]> {
   const heartBeat = await announceServer(PLAN, parts, storage);
   const deps = { ...parts, ...storage, audit: new AuditLog(storage.records, parts.newId) };
@@ -77,5 +78,6 @@ async function buildServices(parts: Parts, storage: Storage): Promise<Service[]>
   const { mcp, service } = mcpHere({ ...deps, ...memory, graphs, queries, rows: rowsHere(parts, storage, undefined) });
   const ports = { ...storage, sealPool: undefined, isBusy: () => false };
   const background = await backgroundServices(PLAN, parts, ports);
-  return [heartBeat, recallService(memory), service, ...background, mcpSocket(parts, mcp)];
+  const files = fileSyncAtStart(parts, memory.memory);
+  return [heartBeat, recallService(memory), service, ...background, mcpSocket(parts, mcp), ...files];
 }

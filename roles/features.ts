@@ -10,6 +10,7 @@ import { KAFKA } from "../src/ingest/inputs/kafka/feature.ts";
 import { FILE_DROP } from "../src/ingest/inputs/filedrop/feature.ts";
 import { QUERY } from "../src/query/feature.ts";
 import { SERVERS } from "../src/servers/feature.ts";
+import { FILE_SYNC } from "../src/knowledge/filesync/feature.ts";
 import { GRAPH } from "../src/knowledge/graph/feature.ts";
 import { MCP } from "../src/knowledge/mcp/feature.ts";
 import { MEMORY } from "../src/knowledge/memory/feature.ts";
@@ -80,6 +81,7 @@ export const FEATURES: readonly EngineFeature[] = [
   MEMORY,
   GRAPH,
   MCP,
+  FILE_SYNC,
   SANDBOX,
   INSTALL,
   BACKUPS,

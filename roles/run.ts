@@ -70,7 +70,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const service = { metrics: parts.metrics, authenticator, version: VERSION, queryConfinement, isDraining };
   const jobs = fabricAnswers(plan, query, fabric);
   const features = await featureAnswers(plan, parts, { query, storage, fabric });
-  const memory = await buildMemory(features);
+  const memory = await buildMemory(parts, features);
   const graph = await buildGraphs(features, memory.answers, query);
   const mcp = await buildMcp(parts, { memory: memory.answers, graph, features, query, ingest, storage, sealPool });
   const http = httpService({
@@ -236,12 +236,14 @@ async function featureAnswers(
 
 /** Memories are where other features are. */
 async function buildMemory(
+  parts: Parts,
   features: Answerers["feature"],
 ): Promise<{ answers: Answerers["memory"]; services: readonly Service[] }> {
   if (features === undefined || "forward" in features) return { answers: features, services: [] };
   const { memoryHere, recallService } = await import("./memory.ts");
   const here = memoryHere(features.here);
-  return { answers: { here }, services: [recallService(here)] };
+  const { fileSyncWatch } = await import("./file-sync.ts");
+  return { answers: { here }, services: [recallService(here), ...fileSyncWatch(parts, here.memory)] };
 }
 
 /** Graphs are where memories are and queries run. */

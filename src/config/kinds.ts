@@ -47,6 +47,15 @@ export function integer(range: Range): Kind<number> {
   };
 }
 
+/** A number from 0 to 1. */
+export const share: Kind<number> = {
+  accepts: "a number from 0 to 1",
+  label: "number, 0 to 1",
+  parse: (text) => (/^(?:0|1|[01]?\.\d{1,9}|1\.0{1,9})$/.test(text) && Number(text) <= 1 ? Number(text) : undefined),
+  parseNative: (value) => (typeof value === "number" && value >= 0 && value <= 1 ? value : undefined),
+  format: String,
+};
+
 /** A number of bytes: an integer, or one followed by KiB, MiB, GiB or TiB. */
 export function bytes(range: Range): Kind<number> {
   return {

@@ -54,7 +54,7 @@ const INNER_RANKS: InnerRanks = {
     ["routes", "commands"],
     ["flight"],
   ],
-  knowledge: [["memory"], ["graph"], ["mcp"]],
+  knowledge: [["memory"], ["graph", "filesync"], ["mcp"]],
   sandbox: [["contract"], ["runtime"], ["network"], ["node", "control"], ["commands"]],
 };
 

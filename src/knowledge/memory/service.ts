@@ -96,6 +96,14 @@ export class MemoryService {
     return visible(found, scope, key).record;
   }
 
+  /** The current versions of those nodes that the caller may see. */
+  async nodes({ databaseId, rights }: MemoryScope, ids: readonly string[]): Promise<NodeRecord[]> {
+    const known = await this.#deps.store.known(databaseId, "node", ids);
+    return known.flatMap(({ current }) =>
+      current?.kind === "node" && !current.erased && maySee(rights, current.record.realm) ? [current.record] : [],
+    );
+  }
+
   /** All versions, the newest first. Throws `not_found`, also for what was erased. */
   async history(scope: MemoryScope, key: RecordKey): Promise<StoredVersion[]> {
     const { databaseId } = scope;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { nameSchemas } from "../../server/schema-names.ts";
 import { NODE_KINDS, TRUSTS, type EdgeRecord, type LifeCycle, type NodeRecord, type Tombstone } from "./model.ts";
+import type { Version } from "./rows.ts";
 import { usToText, usToTextOrNull } from "./times.ts";
 
 /** Records as they go over the wire. */
@@ -98,6 +99,12 @@ export function wireTombstone({ id, realm, version, ...times }: Tombstone): Wire
     updated_at: usToText(times.updatedAtUs),
     origin_updated_at: usToText(times.originUpdatedAtUs),
   };
+}
+
+/** A version as replicas exchange it. */
+export function wireVersion(version: Version): WireNode | WireEdge | WireTombstone {
+  if (version.erased) return wireTombstone(version.record);
+  return version.kind === "node" ? wireNode(version.record) : wireEdge(version.record);
 }
 
 function wireLifeCycle(record: LifeCycle) {

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { defineRoute, jsonResponse } from "../../../server/route.ts";
 import { MEMORY_LIMITS } from "../limits.ts";
-import type { RecordKind, StoredVersion } from "../rows.ts";
+import type { RecordKind } from "../rows.ts";
 import type { MemoryScope, MemoryService } from "../service.ts";
 import { usToText } from "../times.ts";
-import { memoryEdge, memoryNode, memoryTombstone, wireEdge, wireNode, wireTombstone } from "../wire.ts";
+import { memoryEdge, memoryNode, memoryTombstone, wireVersion } from "../wire.ts";
 import { inDatabase, TAG, timeParameter, type MemoryDeps } from "./deps.ts";
 
 /** Memories between replicas, and between the service and files. */
@@ -117,11 +117,6 @@ export const changesRoute = defineRoute({
       });
     },
 });
-
-function wireVersion(version: StoredVersion) {
-  if (version.erased) return wireTombstone(version.record);
-  return version.kind === "node" ? wireNode(version.record) : wireEdge(version.record);
-}
 
 async function* exported(memory: MemoryService, scope: MemoryScope): AsyncGenerator<Uint8Array> {
   yield Buffer.from('{"memory_nodes":[');

@@ -1,0 +1,52 @@
+import type { NodeRecord } from "../memory/model.ts";
+import { isFactName } from "./folder.ts";
+import { nodeHash } from "./project-memory.ts";
+import type { ProjectState } from "./state.ts";
+import { titleOf } from "./types.ts";
+
+/** Which memories get a file. */
+export type Promotion = {
+  isOn: boolean;
+  /** Files of a project that are there for such memories, at most. */
+  max: number;
+  minImportance: number;
+  /** How long nobody must have changed anything. */
+  quietMs: number;
+};
+
+/** The memories that are to get a file, the most important first. */
+export function promotable(
+  nodes: Iterable<NodeRecord | undefined>,
+  { files }: Pick<ProjectState, "files">,
+  { max, minImportance }: Promotion,
+): NodeRecord[] {
+  const pairs = Object.values(files);
+  const withFile = new Set(pairs.map(({ nodeId }) => nodeId));
+  const room = max - pairs.filter(({ promoted }) => promoted).length;
+  const found: NodeRecord[] = [];
+  for (const node of nodes) {
+    if (node?.kind !== "memory" || nodeHash(node) === "" || withFile.has(node.id)) continue;
+    if (node.importance >= minImportance) found.push(node);
+  }
+  found.sort((a, b) => b.importance - a.importance || b.updatedAtUs - a.updatedAtUs);
+  return found.slice(0, Math.max(0, room));
+}
+
+const STEM_CHARS = 60;
+
+/** A name from what the memory is called, or says; another one where that is taken. */
+export function newFileName(node: NodeRecord, taken: ReadonlySet<string>): string {
+  const words = (node.name ?? titleOf(node.content))
+    .normalize("NFKD")
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}]+/gu, "-")
+    .slice(0, STEM_CHARS)
+    .toWellFormed()
+    .replaceAll(/^-+|-+$/g, "");
+  const stem = words === "" ? "memory" : words;
+  const folded = new Set([...taken].map((name) => name.toLowerCase()));
+  const free = [`${stem}.md`, `${stem}-${node.id.slice(0, 8)}.md`].find(
+    (name) => isFactName(name) && !folded.has(name.toLowerCase()),
+  );
+  return free ?? `memory-${node.id.replaceAll(/[^A-Za-z0-9-]/g, "-")}.md`;
+}
