@@ -1,5 +1,5 @@
 import { valuesOf } from "../src/config/option.ts";
-import { sleep } from "../src/core/clock.ts";
+import { pause } from "../src/core/clock.ts";
 import type { Service } from "../src/core/lifecycle.ts";
 import { VERSION } from "../src/core/version.ts";
 import { isWell, type FileSync, type PassResult } from "../src/knowledge/filesync/file-sync.ts";
@@ -22,7 +22,7 @@ export function fileSyncWatch(parts: Parts, memory: MemoryService): Service[] {
   const watch = async (files: FileSync, signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
       await onePass(parts, files, { withFiles: caFileSync, withCloud: true, signal });
-      await sleep(parts.clock, caSyncPollSecs * 1_000, signal);
+      await pause(parts.clock, caSyncPollSecs * 1_000, signal);
     }
   };
   return [background(parts, memory, watch)];

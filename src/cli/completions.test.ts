@@ -25,7 +25,8 @@ _engine; printf '%s\\n' "\${COMPREPLY[@]}"`;
 
 describe("bash", () => {
   test("completes commands, flags, choices and shells", () => {
-    expect(complete("s").toSorted()).toEqual(["sandbox", "serve", "server", "service", "setup", "sql", "status"]);
+    const ofS = ["sandbox", "serve", "server", "service", "setup", "sql", "status", "sync"];
+    expect(complete("s").toSorted()).toEqual(ofS);
     expect(complete("ingest", "")).toContain("push");
     expect(complete("ingest", "push", "--t")).toEqual(["--table", "--token"]);
     expect(complete("sql", "--format", "")).toEqual([

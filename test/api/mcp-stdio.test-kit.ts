@@ -1,5 +1,6 @@
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
@@ -11,7 +12,8 @@ import type { Era } from "./mcp.test-kit.ts";
 const PROGRAM = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
 
 function environment(home: string, more: Record<string, string> = {}): Record<string, string> {
-  return { ...cleanEnv(), ENGINE_HOME: home, ...more };
+  // Files of whoever runs the test are not synced.
+  return { ...cleanEnv(), ENGINE_HOME: home, ENGINE_CA_HOME: join(home, "agent"), ...more };
 }
 
 /** `engine mcp` as a coding agent starts it, behind the official client. */

@@ -9,6 +9,7 @@ import { valuesOf } from "../../src/config/option.ts";
 import { ManualClock } from "../../src/core/clock.ts";
 import { freePort } from "../../src/core/waiting.test-kit.ts";
 import { toolRunner } from "../../src/install/run-tool.ts";
+import { SERVE_UNIT } from "../../src/install/service/definition.ts";
 import { Launchd } from "../../src/install/service/launchd.ts";
 import { addSystemd, StandIns } from "../../src/install/service/stand-ins.test-kit.ts";
 
@@ -183,7 +184,7 @@ esac`,
     standIns.add("ps", "echo ' 1-02:03:04'");
     const clock = new ManualClock(1_800_000_000_000);
     const run = toolRunner({ PATH: standIns.path });
-    const agent = new Launchd({ run, clock, userHome: "/Users/u", userId: 501 });
+    const agent = new Launchd(SERVE_UNIT, { run, clock, userHome: "/Users/u", userId: 501 });
     await agent.prepare();
     await agent.activate({ hasChanged: true });
     expect(standIns.calls()).toContain(`launchctl bootstrap gui/501 ${agent.file}`);

@@ -10,6 +10,7 @@ import { CliError, EXIT, type ExitCode } from "../../client/failure.ts";
 import type { RegisterCommand } from "../../client/command.ts";
 import type { Programs } from "../worker-exec.ts";
 import { registerAdmin } from "./worker-admin.ts";
+import { registerSync } from "./worker-sync.ts";
 
 type RunFlags = {
   server?: string;
@@ -29,6 +30,7 @@ export const register: RegisterCommand = (program, context) => {
   const group = program.command("worker").description("Run jobs on this node, and manage the nodes that do.");
   registerRun(group, context);
   registerAdmin(group, context);
+  registerSync(group, context);
 };
 
 function registerRun(group: Command, context: CliContext): void {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Address } from "../../config/kinds.ts";
+import { formatAddress, type Address } from "../../config/kinds.ts";
 
 /** What `engine service` keeps running: the engine of this machine, for one user. */
 export type ServiceDefinition = {
@@ -10,6 +10,32 @@ export type ServiceDefinition = {
   home: string;
   /** The TOML file with the options of the service, its token among them: mode 0600. */
   configFile: string;
+};
+
+/** A service of this program, by the names that systems know it by. */
+export type ServiceUnit<D> = {
+  /** Of systemd. */
+  unit: string;
+  /** Of launchd. */
+  label: string;
+  description: string;
+  /** The file in ENGINE_HOME that launchd writes what it says to. */
+  log: string;
+  /** The command that installs it. */
+  installedBy: string;
+  /** What the system is told of it. */
+  textOf(definition: D): UnitText;
+};
+
+export type UnitText = {
+  /** Of whom the file is, on one line: see `headerLine`. */
+  header: string;
+  remark: string;
+  /** The program and its arguments. */
+  words: readonly string[];
+  environment: Readonly<Record<string, string>>;
+  /** ENGINE_HOME of the service. */
+  home: string;
 };
 
 /** What the system says of the service. */
@@ -24,13 +50,13 @@ export type ServiceState = {
 };
 
 /** A program of the system that keeps services running. */
-export interface ServiceManager {
+export interface ServiceManager<D = ServiceDefinition> {
   /** The file that describes the service to the system. */
   readonly file: string;
   /** How to read the log of the service. */
   readonly logCommand: string;
   /** The text of that file. @throws CliError for what cannot be written there */
-  render(definition: ServiceDefinition): string;
+  render(definition: D): string;
   /** Before anything is written. @throws CliError where services cannot be kept running here */
   prepare(): Promise<Notes>;
   /** Has the system read the file, start the service now and whenever the user's services start. */
@@ -46,9 +72,21 @@ export interface ServiceManager {
 /** Sentences for the user about what is as they may not expect it. */
 export type Notes = readonly string[];
 
-export function serveArguments({ listen }: ServiceDefinition, format: (address: Address) => string): string[] {
-  return ["serve", "--addr", format(listen)];
-}
+/** `engine serve`. */
+export const SERVE_UNIT: ServiceUnit<ServiceDefinition> = {
+  unit: "engine.service",
+  label: "engine.serve",
+  description: "engine, the context engine of this machine",
+  log: "service.log",
+  installedBy: "engine service install",
+  textOf: (definition) => ({
+    header: headerLine(definition),
+    remark: "Options of the service belong in the file that ENGINE_CONFIG names.",
+    words: [...definition.command, "serve", "--addr", formatAddress(definition.listen)],
+    environment: { ENGINE_HOME: definition.home, ENGINE_CONFIG: definition.configFile },
+    home: definition.home,
+  }),
+};
 
 /** Seconds that a stopping server gets: a little more than its own limit (`ENGINE_DRAIN_TIMEOUT_SECS`, 30 unless set). */
 export const STOP_SECS = 45;
@@ -64,9 +102,12 @@ const MARK = "engine service install wrote this file";
 
 /** One line that says whose file it is, and what a later command must know of it. */
 export function headerLine({ command, listen, home, configFile }: ServiceDefinition): string {
-  // Nothing in it ends a line, or a comment of XML, as `--` would.
-  const facts = JSON.stringify({ command, listen, home, configFile }).replaceAll(/[^ -,.-~]/g, unicodeEscape);
-  return `${MARK}: ${facts}`;
+  return factsLine(MARK, { command, listen, home, configFile });
+}
+
+/** Facts as JSON behind a mark. Nothing in it ends a line, or a comment of XML, as `--` would. */
+export function factsLine(mark: string, facts: Readonly<Record<string, unknown>>): string {
+  return `${mark}: ${JSON.stringify(facts).replaceAll(/[^ -,.-~]/g, unicodeEscape)}`;
 }
 
 function unicodeEscape(char: string): string {
@@ -75,11 +116,16 @@ function unicodeEscape(char: string): string {
 
 /** What `headerLine` says in a file; undefined for a file that somebody else wrote. */
 export function readHeader(text: string): ServiceDefinition | undefined {
-  const line = text.split("\n").find((one) => one.includes(`${MARK}: `));
+  return factsIn(text, MARK, factsSchema);
+}
+
+/** What `factsLine` wrote. */
+export function factsIn<S extends z.ZodType>(text: string, mark: string, schema: S): z.output<S> | undefined {
+  const line = text.split("\n").find((one) => one.includes(`${mark}: `));
   const json = line === undefined ? undefined : /\{.*\}/.exec(line)?.[0];
   if (json === undefined) return undefined;
   try {
-    return factsSchema.safeParse(JSON.parse(json)).data;
+    return schema.safeParse(JSON.parse(json)).data;
   } catch {
     return undefined;
   }

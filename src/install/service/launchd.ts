@@ -1,20 +1,10 @@
 import { join } from "node:path";
 import { CliError } from "../../client/failure.ts";
-import { formatAddress } from "../../config/kinds.ts";
 import { sleep, type Clock } from "../../core/clock.ts";
 import { NOT_FOUND, reasonOf, type RunTool, type ToolResult } from "../run-tool.ts";
-import {
-  headerLine,
-  serveArguments,
-  STOP_SECS,
-  type Notes,
-  type ServiceDefinition,
-  type ServiceManager,
-  type ServiceState,
-} from "./definition.ts";
+import { STOP_SECS, type Notes, type ServiceManager, type ServiceState, type ServiceUnit } from "./definition.ts";
 import { plistText } from "./plist.ts";
 
-const LABEL = "engine.serve";
 /** launchd starts what ends no sooner than so long after the start before. */
 const RESTART_SECS = 10;
 const UNLOAD_POLL_MS = 200;
@@ -22,27 +12,29 @@ const UNLOAD_POLL_MS = 200;
 export type LaunchdDeps = { run: RunTool; clock: Clock; userHome: string; userId: number };
 
 /** Agents of launchd: they run while the user is signed in. */
-export class Launchd implements ServiceManager {
+export class Launchd<D> implements ServiceManager<D> {
   readonly file: string;
   readonly logCommand: string;
+  readonly #service: ServiceUnit<D>;
   readonly #deps: LaunchdDeps;
   readonly #domain: string;
 
-  constructor(deps: LaunchdDeps) {
+  constructor(service: ServiceUnit<D>, deps: LaunchdDeps) {
+    this.#service = service;
     this.#deps = deps;
     this.#domain = `gui/${deps.userId}`;
-    this.file = join(deps.userHome, "Library", "LaunchAgents", `${LABEL}.plist`);
-    this.logCommand = "tail service.log in the folder of ENGINE_HOME";
+    this.file = join(deps.userHome, "Library", "LaunchAgents", `${service.label}.plist`);
+    this.logCommand = `tail ${service.log} in the folder of ENGINE_HOME`;
   }
 
-  render(definition: ServiceDefinition): string {
-    const { command, home, configFile } = definition;
-    const log = join(home, "service.log");
+  render(definition: D): string {
+    const { header, words, environment, home } = this.#service.textOf(definition);
+    const log = join(home, this.#service.log);
     return plistText(
       {
-        Label: LABEL,
-        ProgramArguments: [...command, ...serveArguments(definition, formatAddress)],
-        EnvironmentVariables: { ENGINE_HOME: home, ENGINE_CONFIG: configFile },
+        Label: this.#service.label,
+        ProgramArguments: [...words],
+        EnvironmentVariables: { ...environment },
         RunAtLoad: true,
         KeepAlive: true,
         ThrottleInterval: RESTART_SECS,
@@ -51,7 +43,7 @@ export class Launchd implements ServiceManager {
         StandardOutPath: log,
         StandardErrorPath: log,
       },
-      headerLine(definition),
+      header,
     );
   }
 
@@ -89,7 +81,7 @@ export class Launchd implements ServiceManager {
     const state = /^\s*state = (.+)$/m.exec(printed.stdout)?.[1] ?? "not loaded";
     const processId = /^\s*pid = (\d+)$/m.exec(printed.stdout)?.[1];
     return {
-      isEnabled: isLoaded && !new RegExp(`"${LABEL}" => (disabled|true)`).test(disabled.stdout),
+      isEnabled: isLoaded && !new RegExp(`"${this.#service.label}" => (disabled|true)`).test(disabled.stdout),
       isRunning: processId !== undefined,
       runningSinceMs: processId === undefined ? undefined : await this.#startOf(processId),
       detail: state,
@@ -107,7 +99,7 @@ export class Launchd implements ServiceManager {
   }
 
   get #target(): string {
-    return `${this.#domain}/${LABEL}`;
+    return `${this.#domain}/${this.#service.label}`;
   }
 
   async #unload(): Promise<void> {
@@ -116,7 +108,8 @@ export class Launchd implements ServiceManager {
     // It returns before the server has stopped, and nothing can be loaded before that.
     const { clock } = this.#deps;
     for (const untilMs = clock.monotonicMs() + STOP_SECS * 1000; await this.#isLoaded();) {
-      if (clock.monotonicMs() > untilMs) throw new CliError(`launchd did not stop ${LABEL} in ${STOP_SECS} s`);
+      if (clock.monotonicMs() > untilMs)
+        throw new CliError(`launchd did not stop ${this.#service.label} in ${STOP_SECS} s`);
       await sleep(clock, UNLOAD_POLL_MS);
     }
   }

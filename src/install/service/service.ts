@@ -10,7 +10,7 @@ import { programCommand } from "../../core/distribution.ts";
 import { messageOf, systemCodeOf } from "../../core/errors.ts";
 import { readIfThere, writeDurably } from "../../core/durable-file.ts";
 import { toolRunner } from "../run-tool.ts";
-import { readHeader, type ServiceDefinition, type ServiceManager } from "./definition.ts";
+import { readHeader, SERVE_UNIT, type ServiceDefinition, type ServiceManager, type ServiceUnit } from "./definition.ts";
 import { Launchd } from "./launchd.ts";
 import { Systemd } from "./systemd.ts";
 
@@ -22,15 +22,24 @@ export function hasServices(platform: NodeJS.Platform = process.platform): boole
 }
 
 /** @throws CliError (exit code 2) on a system of which no manager is known. */
-export function serviceManager(context: CliContext, platform: NodeJS.Platform = process.platform): ServiceManager {
+export function serviceManager(context: CliContext): ServiceManager {
+  return managerOf(SERVE_UNIT, context);
+}
+
+/** Of any service of this program. @throws CliError (exit code 2) on a system of which no manager is known. */
+export function managerOf<D>(
+  service: ServiceUnit<D>,
+  context: CliContext,
+  platform: NodeJS.Platform = process.platform,
+): ServiceManager<D> {
   const { env, clock } = context.deps;
   const run = toolRunner(env);
   const userHome = env["HOME"] || homedir();
   const userId = process.getuid?.() ?? 0;
-  if (platform === "darwin") return new Launchd({ run, clock, userHome, userId });
+  if (platform === "darwin") return new Launchd(service, { run, clock, userHome, userId });
   if (platform === "linux") {
     const configHome = env["XDG_CONFIG_HOME"] || join(userHome, ".config");
-    return new Systemd({ run, clock, configHome, userId, runtimeDir: env["XDG_RUNTIME_DIR"] || undefined });
+    return new Systemd(service, { run, clock, configHome, userId, runtimeDir: env["XDG_RUNTIME_DIR"] || undefined });
   }
   throw new CliError(
     `services are kept running by systemd and launchd, and ${platform} has neither: run \`engine serve\` by its own means`,

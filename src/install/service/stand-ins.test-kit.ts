@@ -42,7 +42,7 @@ export function addSystemd(standIns: StandIns): void {
 "--user start "*|"--user restart "*) touch "$STATE/running" ;;
 "--user enable "*) touch "$STATE/enabled" ;;
 "--user disable --now "*) rm -f "$STATE/running" "$STATE/enabled" ;;
-"--user show engine.service "*)
+"--user show engine"*".service "*)
   if [ -e "$STATE/enabled" ]; then echo UnitFileState=enabled; else echo UnitFileState=disabled; fi
   if [ -e "$STATE/running" ]; then echo ActiveState=active; echo SubState=running
   else echo ActiveState=inactive; echo SubState=dead; fi

@@ -1,21 +1,11 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CliError } from "../../client/failure.ts";
-import { formatAddress } from "../../config/kinds.ts";
 import { sleep, type Clock } from "../../core/clock.ts";
 import { NOT_FOUND, reasonOf, type RunTool, type ToolResult } from "../run-tool.ts";
-import {
-  headerLine,
-  serveArguments,
-  STOP_SECS,
-  type Notes,
-  type ServiceDefinition,
-  type ServiceManager,
-  type ServiceState,
-} from "./definition.ts";
+import { STOP_SECS, type Notes, type ServiceManager, type ServiceState, type ServiceUnit } from "./definition.ts";
 import { argumentWord, assignmentWord, programWord } from "./unit-text.ts";
 
-const UNIT = "engine.service";
 /** The first wait before the service starts again, and the longest; systemd has the latter from this version on. */
 const FIRST_RESTART_SECS = 1;
 const LONGEST_RESTART_SECS = 60;
@@ -36,34 +26,38 @@ export type SystemdDeps = {
 };
 
 /** Units of the user's own systemd, which lingering starts at boot and keeps after the last sign-out. */
-export class Systemd implements ServiceManager {
+export class Systemd<D> implements ServiceManager<D> {
   readonly file: string;
-  readonly logCommand = `journalctl --user --unit ${UNIT}`;
+  readonly logCommand: string;
+  readonly #service: ServiceUnit<D>;
   readonly #deps: SystemdDeps;
   readonly #runtimeDir: string;
   #version = 0;
 
-  constructor(deps: SystemdDeps) {
+  constructor(service: ServiceUnit<D>, deps: SystemdDeps) {
+    this.#service = service;
     this.#deps = deps;
+    this.logCommand = `journalctl --user --unit ${service.unit}`;
     this.#runtimeDir = deps.runtimeDir ?? `/run/user/${deps.userId}`;
-    this.file = join(deps.configHome, "systemd", "user", UNIT);
+    this.file = join(deps.configHome, "systemd", "user", service.unit);
   }
 
-  render(definition: ServiceDefinition): string {
-    const { command, home, configFile } = definition;
-    const [program = "", ...words] = [...command, ...serveArguments(definition, formatAddress)];
+  render(definition: D): string {
+    const { header, remark, words: all, environment } = this.#service.textOf(definition);
+    const [program = "", ...words] = all;
+    const assignments = Object.entries(environment).map(([name, value]) => assignmentWord(name, value));
     return [
-      `# ${headerLine(definition)}`,
-      "# Options of the service belong in the file that ENGINE_CONFIG names.",
+      `# ${header}`,
+      `# ${remark}`,
       "[Unit]",
-      "Description=engine, the context engine of this machine",
+      `Description=${this.#service.description}`,
       "# It starts again however often it fails, after waits.",
       "StartLimitIntervalSec=0",
       "",
       "[Service]",
       "Type=exec",
       `ExecStart=${[programWord(program), ...words.map(argumentWord)].join(" ")}`,
-      `Environment=${assignmentWord("ENGINE_HOME", home)} ${assignmentWord("ENGINE_CONFIG", configFile)}`,
+      `Environment=${assignments.join(" ")}`,
       "Restart=always",
       ...this.#waits(),
       "# The server alone is told to stop: it ends its queries itself.",
@@ -123,27 +117,27 @@ export class Systemd implements ServiceManager {
 
   async activate({ hasChanged }: { hasChanged: boolean }): Promise<void> {
     if (hasChanged) await this.#must("daemon-reload");
-    await this.#must("enable", UNIT);
-    await this.#must(hasChanged ? "restart" : "start", UNIT);
+    await this.#must("enable", this.#service.unit);
+    await this.#must(hasChanged ? "restart" : "start", this.#service.unit);
   }
 
   async deactivate(): Promise<void> {
-    await this.#must("disable", "--now", UNIT);
+    await this.#must("disable", "--now", this.#service.unit);
   }
 
   async forget(): Promise<void> {
     await this.#must("daemon-reload");
     // Of a unit that had not failed there is nothing to forget, which systemd calls an error.
-    await this.#systemctl("reset-failed", UNIT);
+    await this.#systemctl("reset-failed", this.#service.unit);
   }
 
   async restart(): Promise<void> {
-    await this.#must("restart", UNIT);
+    await this.#must("restart", this.#service.unit);
   }
 
   async state(): Promise<ServiceState> {
     const names = ["UnitFileState", "ActiveState", "SubState", "Result", "ActiveEnterTimestamp"];
-    const shown = await this.#systemctl("show", UNIT, `--property=${names.join(",")}`);
+    const shown = await this.#systemctl("show", this.#service.unit, `--property=${names.join(",")}`);
     if (shown.code === NOT_FOUND) throw new CliError("this machine has no systemd: there are no services to ask for");
     if (shown.code !== 0) throw new CliError(`systemd does not answer: ${reasonOf(shown)}`);
     const values = new Map(shown.stdout.split("\n").map((line) => [line.split("=")[0], line.replace(/^[^=]*=/, "")]));

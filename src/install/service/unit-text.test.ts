@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { ManualClock } from "../../core/clock.ts";
 import { lacks } from "../../core/gates.test-kit.ts";
-import { headerLine, readHeader, type ServiceDefinition } from "./definition.ts";
+import { headerLine, readHeader, SERVE_UNIT, type ServiceDefinition } from "./definition.ts";
 import { Launchd } from "./launchd.ts";
 import { Systemd } from "./systemd.ts";
 import { argumentWord, assignmentWord, programWord } from "./unit-text.ts";
@@ -46,7 +46,7 @@ test("what systemd takes in no form is refused in a sentence", () => {
 
 const run = () => Promise.resolve({ code: 0, stdout: "", stderr: "" });
 const clock = new ManualClock();
-const systemd = new Systemd({ run, clock, configHome: "/c", userId: 1000, runtimeDir: undefined });
+const systemd = new Systemd(SERVE_UNIT, { run, clock, configHome: "/c", userId: 1000, runtimeDir: undefined });
 
 function definitionWith(text: string, program = "/usr/bin/true"): ServiceDefinition {
   return {
@@ -58,7 +58,7 @@ function definitionWith(text: string, program = "/usr/bin/true"): ServiceDefinit
 }
 
 test("a file says for whom it was written, whatever the paths are", () => {
-  const launchd = new Launchd({ run, clock, userHome: "/Users/u", userId: 501 });
+  const launchd = new Launchd(SERVE_UNIT, { run, clock, userHome: "/Users/u", userId: 501 });
   for (const text of HOSTILE) {
     const definition = definitionWith(text);
     expect(readHeader(systemd.render(definition))).toEqual(definition);
@@ -104,7 +104,7 @@ describe.skipIf(lacks("systemd-analyze"))("systemd itself", () => {
 describe.skipIf(lacks("python3"))("a property list", () => {
   test("has the words as they are, read by another program", () => {
     const words = HOSTILE.map((text) => text.replaceAll(/[\p{Cc}--[\t\n\r]]/gv, ""));
-    const launchd = new Launchd({ run, clock, userHome: "/Users/u", userId: 501 });
+    const launchd = new Launchd(SERVE_UNIT, { run, clock, userHome: "/Users/u", userId: 501 });
     const definition = { ...definitionWith("x"), command: ["/opt/engine", ...words], home: `/Users/${words.join("")}` };
     const read = "import json,plistlib,sys; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))";
     const text = execFileSync("python3", ["-c", read], { input: launchd.render(definition), encoding: "utf8" });
@@ -118,7 +118,7 @@ describe.skipIf(lacks("python3"))("a property list", () => {
   });
 
   test("what XML cannot hold is refused", () => {
-    const launchd = new Launchd({ run, clock, userHome: "/Users/u", userId: 501 });
+    const launchd = new Launchd(SERVE_UNIT, { run, clock, userHome: "/Users/u", userId: 501 });
     expect(() => launchd.render(definitionWith("a\u0001"))).toThrow("no property list can hold");
   });
 });

@@ -14,8 +14,8 @@ import { StateFiles } from "./state.ts";
 export type FileSyncOptions = {
   /** ENGINE_HOME, where the state is. */
   home: string;
-  /** Which catalog it is. */
-  catalog: string;
+  /** What is synced with what: of other things nothing is known. */
+  of: string;
   /** The home of the coding agent. */
   agentHome: string;
   promotion: Promotion;
@@ -58,7 +58,8 @@ export const passResult = z.object({
 });
 export type PassResult = z.output<typeof passResult>;
 
-const LAST = "last";
+/** Under which name the result of the last pass is kept. */
+export const LAST = "last";
 
 /** Keeps the memories of projects and the files of coding agents in step, and exchanges memories with a server. */
 export class FileSync {
@@ -66,9 +67,8 @@ export class FileSync {
   readonly #state: StateFiles;
 
   constructor(deps: FileSyncDeps) {
-    const { home, agentHome, catalog } = deps.options;
+    const { home, of } = deps.options;
     this.#deps = deps;
-    const of = JSON.stringify([agentHome, catalog]);
     this.#state = new StateFiles({ home, of, random: deps.random });
   }
 
@@ -90,11 +90,6 @@ export class FileSync {
       timer.cancel();
       lock.release();
     }
-  }
-
-  /** What the last pass came to, whichever process made it. */
-  async last(): Promise<PassResult | undefined> {
-    return await this.#state.read(LAST, passResult);
   }
 
   async #passed({ withFiles, withCloud, project, isDry, signal }: PassRequest): Promise<PassResult> {

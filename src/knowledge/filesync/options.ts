@@ -1,6 +1,5 @@
-import { join } from "node:path";
 import * as kinds from "../../config/kinds.ts";
-import { derived, option, optional } from "../../config/option.ts";
+import { option, optional } from "../../config/option.ts";
 
 const seconds = (max: number) => kinds.integer({ min: 0, max });
 const DAY_SECS = 86_400;
@@ -13,12 +12,12 @@ const realm: kinds.Kind<string> = {
 };
 
 export const FILE_SYNC_OPTIONS = {
-  caHome: derived({
+  // Found when it is used: a user without a home folder has no such files, and may serve.
+  caHome: optional({
     env: "ENGINE_CA_HOME",
     toml: "filesync.home",
     kind: kinds.path,
-    defaultShown: "~/.claude",
-    defaultOf: ({ userHome }) => join(userHome, ".claude"),
+    whenUnset: "`~/.claude`",
     side: "C",
     doc: "The home of the coding agent below which memory files are: `projects/<folder>/memory/*.md`.",
   }),

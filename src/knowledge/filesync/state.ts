@@ -54,7 +54,6 @@ export class StateFiles {
   readonly #random: Random;
 
   constructor({ home, of, random }: { home: string; of: string; random: Random }) {
-    // Of another agent's home, or another catalog, nothing was synced yet.
     this.#folder = join(home, "filesync", hashOf(of).slice(0, 16));
     this.#random = random;
   }

@@ -9,7 +9,7 @@ import { CliError, EXIT } from "../../../client/failure.ts";
 import { visible } from "../../../client/text.ts";
 import { valuesOf } from "../../../config/option.ts";
 import type { Config } from "../../../config/options.ts";
-import { sleep } from "../../../core/clock.ts";
+import { pause } from "../../../core/clock.ts";
 import { uuidV7Source } from "../../../core/ids.ts";
 import { createMetrics } from "../../../core/metrics.ts";
 import { onStopSignal } from "../../../core/stop-signal.ts";
@@ -75,7 +75,7 @@ async function sync(context: CliContext, flags: Flags): Promise<number> {
     while (!stop.signal.aborted) {
       const result = await onePass(context, config, request);
       if (result !== undefined && hasNews(result)) await show(context, result, flags);
-      await sleep(context.deps.clock, caSyncPollSecs * 1_000, stop.signal);
+      await pause(context.deps.clock, caSyncPollSecs * 1_000, stop.signal);
     }
     return EXIT.ok;
   } finally {

@@ -1,0 +1,190 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { stringify } from "smol-toml";
+import { z } from "zod";
+import { countText } from "../../client/api.ts";
+import type { CliContext } from "../../client/context.ts";
+import { withExamples } from "../../client/examples.ts";
+import { CliError, EXIT } from "../../client/failure.ts";
+import { visible } from "../../client/text.ts";
+import { catalogUrl } from "../../config/kinds.ts";
+import { valuesOf } from "../../config/option.ts";
+import { programCommand } from "../../core/distribution.ts";
+import { readIfThere, writeDurably } from "../../core/durable-file.ts";
+import { factsIn, factsLine, type ServiceManager, type ServiceUnit } from "../../install/service/definition.ts";
+import { managerOf } from "../../install/service/service.ts";
+import { isWell, type PassResult } from "../../knowledge/filesync/file-sync.ts";
+import { agentHomeOf, lastPass } from "../../knowledge/filesync/open.ts";
+import { FILE_SYNC_OPTIONS } from "../../knowledge/filesync/options.ts";
+
+/** `engine worker install`, `uninstall` and `status`: the service of this user that runs `engine sync --watch`. */
+
+const MARK = "engine worker install wrote this file";
+
+const syncDefinition = z.strictObject({
+  command: z.array(z.string()),
+  /** Words behind `sync --watch`. */
+  flags: z.array(z.string()),
+  home: z.string(),
+  configFile: z.string(),
+});
+type SyncDefinition = z.output<typeof syncDefinition>;
+
+const SYNC_UNIT: ServiceUnit<SyncDefinition> = {
+  unit: "engine-sync.service",
+  label: "engine.sync",
+  description: "engine, the sync of memories with files of coding agents and with a server",
+  log: "sync.log",
+  installedBy: "engine worker install",
+  textOf: (definition) => ({
+    header: factsLine(MARK, definition),
+    remark: "`engine worker install` writes the options of the service into the file that ENGINE_CONFIG names.",
+    words: [...definition.command, "sync", "--watch", ...definition.flags],
+    environment: { ENGINE_HOME: definition.home, ENGINE_CONFIG: definition.configFile },
+    home: definition.home,
+  }),
+};
+
+type InstallFlags = { interval?: string; ccOnly?: true; cloudOnly?: true; json?: true };
+
+export function registerSync(group: Command, context: CliContext): void {
+  const install = group
+    .command("install")
+    .description(
+      "Keep memories in step with files of coding agents and with the server of ENGINE_CLOUD_URL: a service of this user " +
+        "that runs `engine sync --watch` with the options that this command has.",
+    )
+    .option("--interval <seconds>", "between two passes (ENGINE_CA_SYNC_POLL_SECS, 30)")
+    .option("--cc-only", "only files")
+    .option("--cloud-only", "only the server of ENGINE_CLOUD_URL")
+    .option("--json", "print JSON");
+  withExamples(install, ["engine worker install", "engine worker install --interval 60 --cc-only"]).action(
+    context.action((flags: InstallFlags) => installSync(context, flags)),
+  );
+  const uninstall = group
+    .command("uninstall")
+    .description("Stop the service that syncs memories and remove it. Memories and files stay.")
+    .option("--json", "print JSON");
+  withExamples(uninstall, ["engine worker uninstall"]).action(
+    context.action((flags: { json?: true }) => uninstallSync(context, flags)),
+  );
+  const status = group
+    .command("status")
+    .description(
+      "Show whether the service that syncs memories runs, and what its last pass came to. Exit code 1 unless it is well.",
+    )
+    .option("--json", "print JSON");
+  withExamples(status, ["engine worker status", "engine worker status --json"]).action(
+    context.action((flags: { json?: true }) => showStatus(context, flags)),
+  );
+}
+
+async function installSync(context: CliContext, flags: InstallFlags): Promise<number> {
+  if (flags.ccOnly && flags.cloudOnly) throw new CliError("--cc-only and --cloud-only exclude each other", EXIT.usage);
+  const { config, origins } = await context.loadConfig({});
+  const values = valuesOf(FILE_SYNC_OPTIONS, config);
+  if (flags.cloudOnly && values.cloudUrl === undefined) {
+    throw new CliError("--cloud-only needs a server: set ENGINE_CLOUD_URL", EXIT.usage);
+  }
+  const { home } = config;
+  const options = {
+    // A catalog elsewhere has its password in its address.
+    ...(origins["catalogUrl"] !== "default" && { catalog: { url: catalogUrl.format(config.catalogUrl) } }),
+    filesync: { home: agentHomeOf(values), poll_secs: intervalOf(flags.interval) ?? values.caSyncPollSecs },
+    ...(values.cloudUrl !== undefined && {
+      cloud: {
+        url: values.cloudUrl,
+        ...(values.cloudToken !== undefined && { token: values.cloudToken }),
+        ...(values.syncRealm !== undefined && { realm: values.syncRealm }),
+      },
+    }),
+  };
+  const only = [...(flags.ccOnly ? ["--cc-only"] : []), ...(flags.cloudOnly ? ["--cloud-only"] : [])];
+  const definition = { command: [...programCommand()], flags: only, home, configFile: join(home, "sync.toml") };
+  const manager = managerOf(SYNC_UNIT, context);
+  const before = await installedSync(manager);
+  for (const note of await manager.prepare()) context.warn(note);
+  const texts = {
+    unit: manager.render(definition),
+    config: `# Written by \`engine worker install\`.\n${stringify(options)}\n`,
+  };
+  const isSame = before?.text === texts.unit && (await readIfThere(definition.configFile)) === texts.config;
+  if (!isSame) {
+    // It may hold a token.
+    await writeDurably(definition.configFile, texts.config, 0o600, context.deps.random);
+    await writeDurably(manager.file, texts.unit, 0o644, context.deps.random);
+  }
+  await manager.activate({ hasChanged: !isSame });
+  if (flags.json) await context.writeJson({ changed: !isSame, file: manager.file, home });
+  else await context.writeLine(`${isSame ? "unchanged" : "installed"}: ${manager.file}`);
+  return EXIT.ok;
+}
+
+function intervalOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const seconds = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  if (seconds < 1 || seconds > 86_400)
+    throw new CliError("--interval is a number of seconds from 1 to 86400", EXIT.usage);
+  return seconds;
+}
+
+/** @throws CliError for a file that is not ours. */
+async function installedSync(manager: ServiceManager<SyncDefinition>) {
+  const text = await readIfThere(manager.file);
+  if (text === undefined) return undefined;
+  const known = factsIn(text, MARK, syncDefinition);
+  if (known !== undefined) return { ...known, text };
+  throw new CliError(`${manager.file} was not written by \`${SYNC_UNIT.installedBy}\`: move it away first`);
+}
+
+async function uninstallSync(context: CliContext, { json }: { json?: true }): Promise<number> {
+  const manager = managerOf(SYNC_UNIT, context);
+  const known = await installedSync(manager);
+  if (known !== undefined) {
+    await manager.deactivate();
+    // Its token goes with it.
+    for (const file of [manager.file, known.configFile]) await rm(file, { force: true });
+    await manager.forget();
+  }
+  if (json) await context.writeJson({ changed: known !== undefined, file: manager.file });
+  else await context.writeLine(known === undefined ? "no service is installed" : `removed ${manager.file}`);
+  return EXIT.ok;
+}
+
+async function showStatus(context: CliContext, { json }: { json?: true }): Promise<number> {
+  const manager = managerOf(SYNC_UNIT, context);
+  const known = await installedSync(manager);
+  const { config } = await context.loadConfig({});
+  const last = await lastPass(config, context.deps.random);
+  const state = known === undefined ? undefined : await manager.state();
+  const isFine = state?.isRunning === true && (last === undefined || isWell(last));
+  if (json) {
+    await context.writeJson({
+      installed: known !== undefined,
+      enabled: state?.isEnabled ?? false,
+      running: state?.isRunning ?? false,
+      state: state?.detail ?? null,
+      file: manager.file,
+      last: last ?? null,
+    });
+    return isFine ? EXIT.ok : EXIT.failed;
+  }
+  if (state === undefined) await context.writeLine("no service is installed: `engine worker install` does it");
+  else {
+    await context.writeLine(`installed  ${manager.file}`);
+    await context.writeLine(`enabled    ${state.isEnabled ? "yes" : "no"}`);
+    await context.writeLine(`running    ${state.isRunning ? "yes" : `no, ${state.detail}`}`);
+    if (!state.isRunning) await context.writeLine(`log        ${manager.logCommand}`);
+  }
+  await context.writeLine(`last pass  ${last === undefined ? "none yet" : visible(summaryOf(last))}`);
+  return isFine ? EXIT.ok : EXIT.failed;
+}
+
+function summaryOf({ finished_at: at, projects, cloud }: PassResult): string {
+  const changes = projects.reduce((sum, { done }) => sum + done.length, 0);
+  const errors = [...projects.map(({ error }) => error), cloud?.error].filter((error) => error !== undefined);
+  const facts = [at, countText(projects.length, "project"), countText(changes, "change")];
+  if (cloud !== undefined) facts.push(`${cloud.pulled} came, ${cloud.pushed} went`);
+  return [...facts, ...errors].join("; ");
+}
