@@ -5,6 +5,7 @@ import type { McpRouteDeps } from "./routes/mcp.ts";
 export const MCP: Feature<{ mcp: McpRouteDeps }> = {
   name: "mcp",
   title: "MCP",
+  options: async () => (await import("./options.ts")).MCP_OPTIONS,
   metrics: async () => (await import("./metrics.ts")).MCP_METRICS,
   commands: {
     mcp: () => import("./commands/mcp.ts"),
