@@ -174,9 +174,7 @@ describe("distill", () => {
     const argv = ["distill", "--session", "s2", "--realm", "project:v"];
     const { code, stdout, stderr } = await runHere(argv, { env: verbose, input: said });
     expect([code, stdout.split("\n")[0]]).toEqual([0, "3 turns kept, 1 statement saved"]);
-    expect(stderr).toMatch(
-      /^fact [0-9a-f-]{36} created from turn 3 of session s2: the canary \\u001b\[31m sings\n$/,
-    );
+    expect(stderr).toMatch(/^fact [0-9a-f-]{36} created from turn 3 of session s2: the canary \\u001b\[31m sings\n$/);
     const json = await runHere([...argv, "--json"], { env: verbose, input: said });
     expect(JSON.parse(json.stdout)).toMatchObject({ saved: [{ turn: 3, outcome: "confirmed" }] });
     expect(json.stderr).toContain("confirmed from turn 3");

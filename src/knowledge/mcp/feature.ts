@@ -14,6 +14,7 @@ export const MCP: Feature<{ mcp: McpRouteDeps }> = {
     entity: () => import("./commands/entity.ts"),
     distill: () => import("./commands/distill.ts"),
     setup: () => import("./commands/setup.ts"),
+    "install-skill": () => import("./commands/install-skill.ts"),
   },
   routes: async () => {
     const { MCP_ROUTES } = await import("./routes/mcp.ts");
