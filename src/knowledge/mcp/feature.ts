@@ -15,6 +15,8 @@ export const MCP: Feature<{ mcp: McpRouteDeps }> = {
     distill: () => import("./commands/distill.ts"),
     setup: () => import("./commands/setup.ts"),
     "install-skill": () => import("./commands/install-skill.ts"),
+    "install-plugin": () => import("./commands/install-plugin.ts"),
+    "plugin-hook": () => import("./commands/plugin-hook.ts"),
   },
   routes: async () => {
     const { MCP_ROUTES } = await import("./routes/mcp.ts");

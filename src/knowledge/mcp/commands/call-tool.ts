@@ -9,12 +9,17 @@ import type { LoadedConfig } from "../../../config/load.ts";
 import { ERROR_CODES, type ErrorCode } from "../../../core/errors.ts";
 import { checkName } from "../../../core/names.ts";
 import { onStopSignal } from "../../../core/stop-signal.ts";
-import { HomeEngine } from "../stdio/home-engine.ts";
+import { HomeEngine, type HomeEngineOptions } from "../stdio/home-engine.ts";
 import type { Message } from "../stdio/messages.ts";
 import { socketPathOf } from "../stdio/socket-path.ts";
 
 /** Flags of a command that calls a tool. */
 export type ToolFlags = ApiFlags & { db: string };
+
+export type CallOptions = {
+  /** Asks once, opens no engine and renews no session: the process may end at any time. */
+  isBrief?: true;
+};
 
 /** Gives a command the flags of one that calls a tool. */
 export function withToolFlags(command: Command): Command {
@@ -31,14 +36,17 @@ export async function callTool(
   flags: ToolFlags,
   name: string,
   args: Readonly<Record<string, unknown>>,
+  { isBrief }: CallOptions = {},
 ): Promise<Json> {
-  const loaded = await context.loadConfig({ serverUrl: flags.server, token: flags.token });
+  const named = { serverUrl: flags.server, token: flags.token };
+  const loaded = await (isBrief === true ? context.loadConfigQuietly(named) : context.loadConfig(named));
   const chosen = await chosenTarget(context, loaded);
+  if (isBrief === true) delete chosen?.freshToken;
   const database = checkName("database", flags.db);
   const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } };
   const { result, error } =
     chosen === undefined
-      ? await askHome(context, loaded, database, body)
+      ? await askHome(context, loaded, body, { database, mayOpen: isBrief !== true })
       : await callDatabase(context, chosen, database, { method: "POST", path: "/mcp/v1", body });
   const target = chosen ?? { url: socketPathOf(loaded.config.home), origin: "default" };
   if (isJson(error)) throw new CliError(visible(fieldText(error["message"])));
@@ -52,13 +60,13 @@ export async function callTool(
 async function askHome(
   context: CliContext,
   loaded: LoadedConfig,
-  database: string,
   request: Message,
+  options: HomeEngineOptions,
 ): Promise<Message> {
   const { config, origins } = loaded;
   // Unless somebody asked for it, a command does not log; the warnings of its configuration are told already.
   const logLevel = origins.logLevel === "default" ? "warn" : config.logLevel;
-  const engine = new HomeEngine(context, { ...loaded, config: { ...config, logLevel }, warnings: [] }, database);
+  const engine = new HomeEngine(context, { ...loaded, config: { ...config, logLevel }, warnings: [] }, options);
   const stop = new AbortController();
   const off = onStopSignal(() => stop.abort());
   try {

@@ -14,6 +14,13 @@ const PAUSE_MS = 50;
 /** Long enough for a server that has just opened the catalog to listen at the socket. */
 const IN_USE_PAUSE_MS = 200;
 
+export type HomeEngineOptions = {
+  /** Of calls that name none. */
+  database: string;
+  /** Whether it is opened in this process where nobody listens. */
+  mayOpen: boolean;
+};
+
 export type AskOptions = {
   /** Gives the request up. */
   signal: AbortSignal;
@@ -30,17 +37,19 @@ export class HomeEngine {
   readonly #loaded: LoadedConfig;
   readonly #messenger: Messenger;
   readonly #newId: () => string;
+  readonly #mayOpen: boolean;
   #opening: Promise<void> | undefined;
   #release: (() => Promise<void>) | undefined;
   #isClosed = false;
 
   /** @throws CliError where the home has a path that is too long for a socket */
-  constructor(context: CliContext, loaded: LoadedConfig, database = "default") {
+  constructor(context: CliContext, loaded: LoadedConfig, { database, mayOpen }: HomeEngineOptions) {
     const path = socketPathOf(loaded.config.home);
     const problem = socketPathProblem(path);
     if (problem !== undefined) throw new CliError(problem, EXIT.usage);
     this.#context = context;
     this.#loaded = loaded;
+    this.#mayOpen = mayOpen;
     this.#messenger = messagesTo(path, database);
     this.#newId = uuidV7Source(context.deps.clock, context.deps.random);
   }
@@ -61,7 +70,7 @@ export class HomeEngine {
       const gone = await this.#messenger.post(text, { signal, onMessage: take }).catch(goneOf);
       if (isAnswered || signal.aborted) return;
       goneSinceMs ??= clock.monotonicMs();
-      if (clock.monotonicMs() > goneSinceMs + PATIENCE_MS) throw gone ?? new EngineGone();
+      if (!this.#mayOpen || clock.monotonicMs() > goneSinceMs + PATIENCE_MS) throw gone ?? new EngineGone();
       await this.open();
       await sleep(clock, PAUSE_MS, signal).catch(() => undefined);
     }
