@@ -16,6 +16,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { runChild, runHere } from "../../src/cli/cli.test-kit.ts";
+import { planFolder } from "../../src/knowledge/mcp/install/owned-folder.ts";
+import { pluginFiles } from "../../src/knowledge/mcp/install/plugin-files.ts";
 import { SKILLS, skillText } from "../../src/knowledge/mcp/install/skills.ts";
 
 const FILES = [
@@ -155,6 +157,25 @@ describe("engine install-plugin", () => {
     expect([textOf("hooks/hooks.json"), existsSync(fileOf("LICENSE"))]).toEqual([hooks, true]);
   });
 
+  test("a run that was killed in the middle is finished by the next", async () => {
+    await done("--target", target);
+    const list = fileOf(".engine-files.json");
+    save({ url: SERVER });
+    // The list is there before the files: of those one is new, and the others are as they were.
+    const before = textOf(".mcp.json");
+    const plan = await planFolder(
+      target,
+      pluginFiles({ version: "2.0.0", licence: "another", server: { url: SERVER } }),
+      { force: false, isOursAlone: true, advice: "" },
+    );
+    writeFileSync(list, plan.during);
+    writeFileSync(fileOf("LICENSE"), "another");
+    expect(textOf(".mcp.json")).toBe(before);
+    await done("--target", target);
+    expect(textOf(".mcp.json")).toContain(SERVER);
+    expect(textOf("LICENSE")).toBe(readFileSync("LICENSE", "utf8"));
+  });
+
   test("nothing is written through links below the folder, also with --force", async () => {
     const outside = join(folder, "outside");
     mkdirSync(outside);
@@ -197,7 +218,7 @@ describe("what a hook runs", () => {
     await run("--target", target);
     const { hooks } = jsonOf("hooks/hooks.json") as { hooks: Record<string, { hooks: { command: string }[] }[]> };
     return Object.entries(hooks).map(([event, [group]]) => {
-      const options = { env: { PATH: `${bin}:/usr/bin:/bin` }, input: "{}", encoding: "utf8" } as const;
+      const options = { env: { HOME: home, PATH: `${bin}:/usr/bin:/bin` }, input: "{}", encoding: "utf8" } as const;
       const { status, stdout, stderr } = spawnSync("/bin/sh", ["-c", group?.hooks[0]?.command ?? ""], options);
       return { event, status, stdout, stderr };
     });
@@ -205,11 +226,11 @@ describe("what a hook runs", () => {
   const EVENTS = ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"];
 
   test("names its event", async () => {
-    writeFileSync(join(bin, "engine"), '#!/bin/sh\necho "$@"\necho noise >&2\n');
+    writeFileSync(join(bin, "engine"), '#!/bin/sh\necho "$@ $NODE_COMPILE_CACHE"\necho noise >&2\n');
     const outcomes = await runHooks();
     expect(outcomes.map(({ event }) => event)).toEqual(EVENTS);
     for (const { event, status, stdout, stderr } of outcomes) {
-      expect([status, stdout, stderr]).toEqual([0, `plugin-hook ${event}\n`, ""]);
+      expect([status, stdout, stderr]).toEqual([0, `plugin-hook ${event} ${home}/.cache/engine\n`, ""]);
     }
   });
 
