@@ -1,17 +1,21 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { PassThrough } from "node:stream";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runChild, runHere, startServer, type Outcome } from "../../src/cli/cli.test-kit.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 import { recalledNotes } from "../../src/knowledge/mcp/hooks/recalled-notes.ts";
 import { CalledServices } from "../api/services.test-kit.ts";
+import { cleanEnv } from "../support/engine.ts";
 
 /** `engine plugin-hook`, which the hooks of the memory plugin run, against a server that asks for tokens. */
 let services: CalledServices<"ann">;
 let folder = "";
 let env: Record<string, string>;
+const PROGRAM = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
 /** Long enough for a process on a machine that is busy. */
 const PATIENT = ["--within", "120000"];
 
@@ -125,13 +129,16 @@ describe("where there is no answer in time it ends without a word", () => {
     expect(await runChild(argv, { env, input: new PassThrough() })).toEqual(SILENT);
   });
 
-  test("no server and no engine at the socket: none is opened", async () => {
+  test("no server and no engine at the socket: none is opened", () => {
     const home = join(folder, "empty");
     mkdirSync(home);
     const input = JSON.stringify({ prompt: "billing queue" });
-    expect(
-      await runChild(["plugin-hook", "UserPromptSubmit", ...PATIENT], { env: { ENGINE_HOME: home }, input }),
-    ).toEqual(SILENT);
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      [PROGRAM, "plugin-hook", "UserPromptSubmit", ...PATIENT],
+      { env: { ...cleanEnv(), ENGINE_HOME: home }, input, encoding: "utf8" },
+    );
+    expect([status, stdout, stderr, readdirSync(home)]).toEqual([0, "", "", []]);
   });
 });
 
@@ -187,7 +194,6 @@ describe("keep", () => {
   });
 
   test("a folder, a pipe, and lines that go on", async () => {
-    const { spawnSync } = await import("node:child_process");
     mkdirSync(join(folder, "folder.jsonl"));
     spawnSync("mkfifo", [join(folder, "pipe.jsonl")]);
     transcript("long.jsonl", "x".repeat(6_000_000), line("user", "remember that long files end"));
