@@ -15,7 +15,7 @@ const INTRODUCTION = `# Command line
 
 - Results go to standard output; errors, warnings and progress to standard error, an error as one line \`error: …\`.
 - Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 4 the server wants another token.
-- The server is the one of \`--server\`, else of \`ENGINE_SERVER_URL\`, else the one saved by \`engine connect\` or \`engine login\`, else http://127.0.0.1:7777. The saved token goes only to the server that it was saved for; the session of \`engine login\` is renewed by the commands that use it.
+- The server is the one of \`--server\`, else of \`ENGINE_SERVER_URL\`, else the one saved by \`engine connect\` or \`engine login\`, else http://127.0.0.1:7777. The saved token goes only to the server that it was saved for; the session of \`engine login\` is renewed by the commands that use it. Where none was chosen, \`recall\`, \`remember\`, \`entity\` and \`distill\` ask the engine of ENGINE_HOME instead ([MCP](mcp.md)).
 - \`NO_COLOR\` turns colours off.
 `;
 

@@ -11,9 +11,22 @@ const DEFAULT_URL = "http://127.0.0.1:7777";
  * was saved for.
  * @throws CliError when the saved file is damaged and needed.
  */
-export async function resolveTarget(context: CliContext, { config, origins }: LoadedConfig): Promise<Target> {
+export async function resolveTarget(context: CliContext, loaded: LoadedConfig): Promise<Target> {
+  return (await chosenTarget(context, loaded)) ?? { url: DEFAULT_URL, origin: "default" };
+}
+
+/**
+ * The server that somebody chose, by flag, variable, file or `engine connect`; undefined where nobody did. A token by
+ * itself chooses the local server, for nothing else would take it.
+ * @throws CliError when the saved file is damaged and needed.
+ */
+export async function chosenTarget(
+  context: CliContext,
+  { config, origins }: LoadedConfig,
+): Promise<Target | undefined> {
   const needsSaved = config.serverUrl === undefined || config.token === undefined;
   const saved = needsSaved ? await readSavedClient(config.home) : undefined;
+  if (config.serverUrl === undefined && config.token === undefined && saved === undefined) return undefined;
   const url = config.serverUrl ?? saved?.url ?? DEFAULT_URL;
   const origin =
     config.serverUrl !== undefined ? origins.serverUrl : saved === undefined ? "default" : "engine connect";

@@ -19,7 +19,13 @@ const WIDE: readonly (readonly [number, number])[] = [
   [0x1f900, 0x1faff],
   [0x20000, 0x3fffd],
 ];
-const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+let segmenter: Intl.Segmenter | undefined;
+
+/** Made when a text first needs it: it takes 20 ms, which most commands do without. */
+function graphemesOf(text: string): Intl.Segments {
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
+  return segmenter.segment(text);
+}
 
 function graphemeWidth(grapheme: string): number {
   const point = grapheme.codePointAt(0) ?? 0;
@@ -31,7 +37,7 @@ function graphemeWidth(grapheme: string): number {
 export function displayWidth(text: string): number {
   if (ASCII.test(text)) return text.length;
   let width = 0;
-  for (const { segment } of graphemes.segment(text)) width += graphemeWidth(segment);
+  for (const { segment } of graphemesOf(text)) width += graphemeWidth(segment);
   return width;
 }
 
@@ -43,7 +49,7 @@ export function cutToWidth(text: string, width: number): string {
   if (width <= 0) return "";
   let kept = "";
   let used = 0;
-  for (const { segment } of graphemes.segment(measured)) {
+  for (const { segment } of graphemesOf(measured)) {
     const next = graphemeWidth(segment);
     if (used + next > width - 1) break;
     kept += segment;

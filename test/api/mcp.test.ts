@@ -175,12 +175,19 @@ test("distill_transcript keeps the conversation and what its user states, once",
   const first = await called(client, "distill_transcript", { transcript, session_id: "s1" });
   expect(first).toMatchObject({ firehose_rows: 3, replayed: false });
   expect(first["saved"]).toEqual([
-    { id: expect.any(String), outcome: "created", memory_type: "fact", content: "deploys need the word heron." },
+    {
+      id: expect.any(String),
+      outcome: "created",
+      memory_type: "fact",
+      content: "deploys need the word heron.",
+      turn: 1,
+    },
     {
       id: expect.any(String),
       outcome: "created",
       memory_type: "decision",
       content: "We decided to use Postgres for billing.",
+      turn: 3,
     },
   ]);
   const second = await called(client, "distill_transcript", { transcript, session_id: "s1" });

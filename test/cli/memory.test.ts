@@ -168,6 +168,19 @@ describe("distill", () => {
     expect((await jsonOf(["recall", "pigs", "--realm", "project:d"]))["memories"]).toEqual([]);
   });
 
+  test("says where each statement came from with ENGINE_DISTILL_VERBOSE", async () => {
+    const verbose = { ...env, ENGINE_DISTILL_VERBOSE: "1" };
+    const said = "User: hello\nAssistant: hi\nUser: remember that the canary \u001b[31m sings";
+    const argv = ["distill", "--session", "s2", "--realm", "project:v"];
+    const { code, stdout, stderr } = await runHere(argv, { env: verbose, input: said });
+    expect([code, stdout.split("\n")[0]]).toEqual([0, "3 turns kept, 1 statement saved"]);
+    expect(stderr).toMatch(/^fact [0-9a-f-]{36} created from turn 3 of session s2: the canary \\u001b\[31m sings\n$/);
+    const json = await runHere([...argv, "--json"], { env: verbose, input: said });
+    expect(JSON.parse(json.stdout)).toMatchObject({ saved: [{ turn: 3, outcome: "confirmed" }] });
+    expect(json.stderr).toContain("confirmed from turn 3");
+    expect((await runHere(argv, { env, input: said })).stderr).toBe("");
+  });
+
   test("refuses what is too long before it asks the server", async () => {
     const long = "x".repeat(1_048_577);
     const file = join(folder, "long.txt");

@@ -23,7 +23,7 @@ describe("what is stated outright", () => {
     ["Runbook: stop the node, then drain it", "procedure", "stop the node, then drain it"],
     ["- Remember that lists are read too", "fact", "lists are read too"],
   ])("%s", (text, memoryType, content) => {
-    expect(of(text)).toEqual([{ memoryType, content }]);
+    expect(of(text)).toEqual([{ memoryType, content, turn: 1 }]);
   });
 
   test.each([

@@ -6,7 +6,12 @@ import { MCP_LIMITS } from "./limits.ts";
  * order to. Only what people say counts: answers of models and results of tools are full of sentences that others wrote, and
  * a page that says "remember …" must not write into anybody's memory.
  */
-export type Statement = { memoryType: "fact" | "decision" | "preference" | "learning" | "procedure"; content: string };
+export type Statement = {
+  memoryType: "fact" | "decision" | "preference" | "learning" | "procedure";
+  content: string;
+  /** Which turn says it; the first is 1. */
+  turn: number;
+};
 
 export type Turn = { role: "user" | "assistant" | "system" | "tool"; content: string };
 
@@ -67,20 +72,20 @@ const FORMS: readonly Form[] = [
 /** The statements of a conversation in their order, each once. */
 export function statementsOf(turns: readonly Turn[]): Statement[] {
   const found = new Map<string, Statement>();
-  for (const { role, content } of turns) {
+  for (const [i, { role, content }] of turns.entries()) {
     if (role !== "user") continue;
     for (const sentence of sentencesOf(content)) {
       const statement = statementOf(sentence);
       if (statement === undefined) continue;
       const key = statement.content.toLowerCase();
-      if (!found.has(key)) found.set(key, statement);
+      if (!found.has(key)) found.set(key, { ...statement, turn: i + 1 });
       if (found.size >= MCP_LIMITS.statements) return [...found.values()];
     }
   }
   return [...found.values()];
 }
 
-function statementOf(sentence: string): Statement | undefined {
+function statementOf(sentence: string): Omit<Statement, "turn"> | undefined {
   if (sentence.endsWith("?")) return undefined;
   for (const { memoryType, form, keeps } of FORMS) {
     const match = form.exec(sentence);

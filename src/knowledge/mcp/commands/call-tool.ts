@@ -1,14 +1,25 @@
 import type { Command } from "commander";
-import { callDatabase, fieldText, targetOf, withApiFlags, type ApiFlags, type Json } from "../../../client/api.ts";
+import { callDatabase, fieldText, withApiFlags, type ApiFlags, type Json } from "../../../client/api.ts";
 import { apiFailure } from "../../../client/client.ts";
 import type { CliContext } from "../../../client/context.ts";
 import { CliError } from "../../../client/failure.ts";
+import { chosenTarget } from "../../../client/target.ts";
 import { visible } from "../../../client/text.ts";
+import type { LoadedConfig } from "../../../config/load.ts";
 import { ERROR_CODES, type ErrorCode } from "../../../core/errors.ts";
 import { checkName } from "../../../core/names.ts";
+import { onStopSignal } from "../../../core/stop-signal.ts";
+import { HomeEngine, type HomeEngineOptions } from "../stdio/home-engine.ts";
+import type { Message } from "../stdio/messages.ts";
+import { socketPathOf } from "../stdio/socket-path.ts";
 
 /** Flags of a command that calls a tool. */
 export type ToolFlags = ApiFlags & { db: string };
+
+export type CallOptions = {
+  /** Asks once, opens no engine and renews no session: the process may end at any time. */
+  isBrief?: true;
+};
 
 /** Gives a command the flags of one that calls a tool. */
 export function withToolFlags(command: Command): Command {
@@ -16,7 +27,7 @@ export function withToolFlags(command: Command): Command {
 }
 
 /**
- * Calls a tool of the server that the flags or the configuration name, by MCP over HTTP. Arguments that are undefined are
+ * Calls a tool by MCP: of the server that somebody chose, else of the engine of this home. Arguments that are undefined are
  * not sent.
  * @throws CliError with what the tool answers where that is an error
  */
@@ -25,19 +36,49 @@ export async function callTool(
   flags: ToolFlags,
   name: string,
   args: Readonly<Record<string, unknown>>,
+  { isBrief }: CallOptions = {},
 ): Promise<Json> {
-  const target = await targetOf(context, flags);
-  const answer = await callDatabase(context, target, checkName("database", flags.db), {
-    method: "POST",
-    path: "/mcp/v1",
-    body: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } },
-  });
-  const { result, error } = answer;
+  const named = { serverUrl: flags.server, token: flags.token };
+  const loaded = await (isBrief === true ? context.loadConfigQuietly(named) : context.loadConfig(named));
+  const chosen = await chosenTarget(context, loaded);
+  if (isBrief === true) delete chosen?.freshToken;
+  const database = checkName("database", flags.db);
+  const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } };
+  const { result, error } =
+    chosen === undefined
+      ? await askHome(context, loaded, body, { database, mayOpen: isBrief !== true })
+      : await callDatabase(context, chosen, database, { method: "POST", path: "/mcp/v1", body });
+  const target = chosen ?? { url: socketPathOf(loaded.config.home), origin: "default" };
   if (isJson(error)) throw new CliError(visible(fieldText(error["message"])));
   if (!isJson(result)) throw new CliError(`what answers at ${target.url} is no MCP server of an engine`);
   if (result["isError"] === true) throw apiFailure(refusalIn(result), target);
   if (isJson(result["structuredContent"])) return result["structuredContent"];
   throw new CliError(`${name} answered without a result; is the server at ${target.url} of another version?`);
+}
+
+/** Asks the engine of this home, which is open in this process for as long as that takes where it is open nowhere. */
+async function askHome(
+  context: CliContext,
+  loaded: LoadedConfig,
+  request: Message,
+  options: HomeEngineOptions,
+): Promise<Message> {
+  const { config, origins } = loaded;
+  // Unless somebody asked for it, a command does not log; the warnings of its configuration are told already.
+  const logLevel = origins.logLevel === "default" ? "warn" : config.logLevel;
+  const engine = new HomeEngine(context, { ...loaded, config: { ...config, logLevel }, warnings: [] }, options);
+  const stop = new AbortController();
+  const off = onStopSignal(() => stop.abort());
+  try {
+    let answer: Message | undefined;
+    const onMessage = async (message: Message) => void (answer = message);
+    await engine.ask(request, { signal: stop.signal, onMessage });
+    if (answer === undefined) throw new CliError("stopped before the engine had answered");
+    return answer;
+  } finally {
+    off();
+    await engine.close();
+  }
 }
 
 /** Tools tell errors as `{"error": {code, message, …}}`, with the codes of the HTTP API. */

@@ -6,8 +6,10 @@ import { withExamples } from "../../../client/examples.ts";
 import { CliError, EXIT } from "../../../client/failure.ts";
 import { readInput } from "../../../client/prompt.ts";
 import { visible } from "../../../client/text.ts";
+import { valuesOf } from "../../../config/option.ts";
 import { messageOf } from "../../../core/errors.ts";
 import { MCP_LIMITS } from "../limits.ts";
+import { MCP_OPTIONS } from "../options.ts";
 import { callTool, withToolFlags, type ToolFlags } from "./call-tool.ts";
 
 type Flags = ToolFlags & { session?: string; realm?: string };
@@ -36,6 +38,8 @@ async function distill(context: CliContext, file: string | undefined, flags: Fla
     session_id: flags.session,
     realm: flags.realm,
   });
+  const { config } = await context.loadConfigQuietly({});
+  if (valuesOf(MCP_OPTIONS, config).distillVerbose) noteSources(context, answer, flags.session);
   if (flags.json === true) await context.writeJson(answer);
   else await writeSaved(context, answer);
   return EXIT.ok;
@@ -62,5 +66,14 @@ async function writeSaved(context: CliContext, answer: Json): Promise<void> {
   await context.writeLine(`${turns} ${kept}, ${countText(saved.length, "statement")} saved`);
   for (const { memory_type: type, outcome, content } of saved) {
     await context.writeLine(visible(`  ${fieldText(type)} (${fieldText(outcome)}): ${fieldText(content)}`));
+  }
+}
+
+/** What `ENGINE_DISTILL_VERBOSE` says of each statement. */
+function noteSources(context: CliContext, answer: Json, session: string | undefined): void {
+  const of = session === undefined ? "the transcript" : `session ${session}`;
+  for (const { id, outcome, turn, memory_type: type, content } of listIn(answer, "saved")) {
+    const what = `${fieldText(type)} ${fieldText(id)} ${fieldText(outcome)}`;
+    context.note(visible(`${what} from turn ${fieldText(turn)} of ${of}: ${fieldText(content)}`));
   }
 }

@@ -1,6 +1,5 @@
-import { accessSync, constants } from "node:fs";
 import { homedir } from "node:os";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 import type { RegisterCommand } from "../../../client/command.ts";
 import type { CliContext } from "../../../client/context.ts";
 import { withExamples } from "../../../client/examples.ts";
@@ -8,6 +7,7 @@ import { CliError, EXIT } from "../../../client/failure.ts";
 import { textCell, renderTable } from "../../../client/table.ts";
 import { harmless, visible } from "../../../client/text.ts";
 import { fresh, readAgentFile, writeAgentFile } from "../setup/agent-file.ts";
+import { isOnPath } from "../setup/on-path.ts";
 import { agentNamed, AGENTS, OWN_ENTRY, type Agent } from "../setup/agents.ts";
 
 export const register: RegisterCommand = (program, context) => {
@@ -62,16 +62,4 @@ function baseOf({ base, title }: Agent): string {
   const home = homedir();
   if (home !== "") return home;
   throw new CliError(`the user of this process has no home folder, where ${title} keeps its configuration`, EXIT.usage);
-}
-
-function isOnPath({ deps: { env } }: CliContext): boolean {
-  return (env["PATH"] ?? "").split(delimiter).some((folder) => {
-    try {
-      accessSync(join(folder, OWN_ENTRY.command), constants.X_OK);
-      return folder !== "";
-    } catch {
-      // Not in this one.
-      return false;
-    }
-  });
 }

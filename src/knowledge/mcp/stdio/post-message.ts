@@ -21,17 +21,21 @@ export class EngineGone extends Error {
 }
 
 /**
- * Sends messages to the engine that listens at `socketPath`. What it returns resolves when the answer is there, and
- * rejects with `EngineGone` where it has not come to its end.
+ * Sends messages about a database to the engine that listens at `socketPath`. What it returns resolves when the answer is
+ * there, and rejects with `EngineGone` where it has not come to its end.
  */
-export function messagesTo(socketPath: string): Messenger {
+export function messagesTo(socketPath: string, database: string): Messenger {
   // One connection for each message that waits, kept for the next.
   const agent = new Agent({ keepAlive: true });
   const post: PostMessage = async (message, { signal, onMessage }) => {
     let answer: IncomingMessage;
     try {
       answer = await new Promise<IncomingMessage>((resolve, reject) => {
-        const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(message) };
+        const headers = {
+          "content-type": "application/json",
+          "content-length": Buffer.byteLength(message),
+          "x-database": database,
+        };
         const sent = request({ socketPath, path: "/mcp/v1", method: "POST", agent, headers, signal }, resolve);
         sent.once("error", reject);
         sent.end(message);

@@ -1,24 +1,18 @@
 import { CliError } from "../../../client/failure.ts";
-import { sleep, type Clock } from "../../../core/clock.ts";
+import type { Clock } from "../../../core/clock.ts";
 import { messageOf } from "../../../core/errors.ts";
 import { linesOf } from "../../../core/lines.ts";
 import { MCP_LIMITS } from "../limits.ts";
-import { cancelledBy, failure, isAnswerTo, isMessage, keyOf, repeatable, type Message } from "./messages.ts";
-import { EngineGone, type PostMessage } from "./post-message.ts";
+import type { HomeEngine } from "./home-engine.ts";
+import { cancelledBy, failure, isMessage, keyOf, type Message } from "./messages.ts";
 
 export type RelayOptions = {
   input: AsyncIterable<Uint8Array>;
   write: (text: string) => Promise<void>;
-  post: PostMessage;
-  /** Becomes the engine where there is none. Resolves when it is worth asking again. */
-  findEngine: () => Promise<void>;
+  engine: Pick<HomeEngine, "ask">;
   clock: Clock;
-  newId: () => string;
 };
 
-/** As long as an engine may take to start or to leave before requests are answered with an error. */
-const PATIENCE_MS = 30_000;
-const PAUSE_MS = 50;
 /** A request that lasts until its client leaves. */
 const LISTEN = "subscriptions/listen";
 /** How long answers are waited for when the client has closed its side. */
@@ -88,7 +82,7 @@ export class StdioRelay {
     const { signal } = pending.cancel;
     this.#pending.set(key, pending);
     try {
-      await this.#answer(request, signal);
+      await this.#options.engine.ask(request, { signal, onMessage: (message) => this.#write(message) });
     } catch (error) {
       if (!signal.aborted) await this.#write(failure(request["id"], -32_603, messageOf(error)));
     } finally {
@@ -96,34 +90,7 @@ export class StdioRelay {
     }
   }
 
-  /** Asks one engine after another until one has answered. */
-  async #answer(request: Message, signal: AbortSignal): Promise<void> {
-    const { clock, post, findEngine, newId } = this.#options;
-    const text = JSON.stringify(repeatable(request, newId));
-    let isAnswered = false;
-    let goneSinceMs: number | undefined;
-    const onMessage = async (message: unknown): Promise<void> => {
-      goneSinceMs = undefined;
-      if (isAnswered || signal.aborted || !isMessage(message)) return;
-      isAnswered = isAnswerTo(request, message);
-      await this.#write(isAnswered ? { ...message, id: request["id"] } : message);
-    };
-    for (;;) {
-      const gone = await post(text, { signal, onMessage }).catch(goneOf);
-      if (isAnswered || signal.aborted) return;
-      goneSinceMs ??= clock.monotonicMs();
-      if (clock.monotonicMs() > goneSinceMs + PATIENCE_MS) throw gone ?? new EngineGone();
-      await findEngine();
-      await sleep(clock, PAUSE_MS, signal).catch(() => undefined);
-    }
-  }
-
   #write(message: Message): Promise<void> {
     return this.#options.write(`${JSON.stringify(message)}\n`);
   }
-}
-
-function goneOf(error: unknown): EngineGone {
-  if (error instanceof EngineGone) return error;
-  throw error;
 }

@@ -40,7 +40,13 @@ export const distillTranscript = defineTool({
     firehose_rows: z.int(),
     replayed: z.boolean().describe("It was here before."),
     saved: z.array(
-      z.looseObject({ id: z.string(), outcome: z.string(), memory_type: z.string(), content: z.string() }),
+      z.looseObject({
+        id: z.string(),
+        outcome: z.string(),
+        memory_type: z.string(),
+        content: z.string(),
+        turn: z.int().describe("Which turn says it; the first is 1."),
+      }),
     ),
     truncated: truncatedField,
   }),
@@ -67,7 +73,7 @@ export const distillTranscript = defineTool({
     });
     const source = sessionId === undefined ? "transcript" : `transcript ${sessionId}`;
     const saved = await Promise.all(
-      statementsOf(turns).map(async ({ memoryType, content }) => {
+      statementsOf(turns).map(async ({ memoryType, content, turn }) => {
         const fields = {
           kind: "memory",
           memory_type: memoryType,
@@ -76,7 +82,7 @@ export const distillTranscript = defineTool({
           ...(realm !== undefined && { realm }),
         };
         const { record, outcome } = await memory.saveNode(scope, fields);
-        return { id: record.id, outcome, memory_type: memoryType, content: record.content };
+        return { id: record.id, outcome, memory_type: memoryType, content: record.content, turn };
       }),
     );
     return { firehose_rows: ack.rows, replayed: ack.replayed, saved };
