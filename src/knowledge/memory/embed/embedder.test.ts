@@ -4,24 +4,30 @@ import { createMetrics } from "../../../core/metrics.ts";
 import { systemRandom } from "../../../core/random.ts";
 import type { OptionValues } from "../../../config/option.ts";
 import { MEMORY_METRICS } from "../metrics.ts";
+import type { EmbedSetup } from "./embedding.ts";
 import { Embedder } from "./embedder.ts";
 import type { EMBED_OPTIONS } from "./options.ts";
 import type { EmbedFailure, EmbedProvider } from "./provider.ts";
 import { meaningOf, ProviderServer, type Fault } from "./provider-server.test-kit.ts";
 import { embedSetup } from "./setup.ts";
 
-type Options = OptionValues<typeof EMBED_OPTIONS>;
+type Variables = Readonly<Record<string, string>>;
+type Options = Omit<OptionValues<typeof EMBED_OPTIONS>, "memoryAsync">;
 const KEY = "sk-very-secret-1234567890";
-const VARIABLES = { OPENAI_API_KEY: KEY, GEMINI_API_KEY: KEY, OTHER_KEY: "of-another", EMPTY: "" };
+const VARIABLES = { OPENAI_API_KEY: KEY, GEMINI_API_KEY: KEY, OTHER_KEY: "of-another" };
 const ON = new AbortController().signal;
 
 let server: ProviderServer;
 beforeEach(async () => void (server = await ProviderServer.start()));
 afterEach(() => server.stop());
 
-function providerOf(options: Partial<Options>): EmbedProvider {
+function setupOf(options: Partial<Options>, variables: Variables = VARIABLES): EmbedSetup {
   const unset = { embedModelId: undefined, embedModelPath: undefined, embedApiKeyEnv: undefined };
-  const setup = embedSetup({ ...unset, embedBaseUrl: server.url, embedProvider: "ollama", ...options }, VARIABLES);
+  return embedSetup({ ...unset, embedBaseUrl: server.url, embedProvider: "ollama", ...options }, variables);
+}
+
+function providerOf(options: Partial<Options>, variables?: Variables): EmbedProvider {
+  const setup = setupOf(options, variables);
   if ("off" in setup) throw new Error(setup.off);
   return setup.provider;
 }
@@ -29,9 +35,9 @@ function providerOf(options: Partial<Options>): EmbedProvider {
 /** All waits are a hundredth of what they are. */
 const HASTY: Clock = { ...systemClock, after: (ms, task, options) => systemClock.after(ms / 100, task, options) };
 
-function embedderOf(options: Partial<Options> = {}, clock: Clock = HASTY): Embedder {
+function embedderOf(options: Partial<Options> = {}, clock: Clock = HASTY, variables?: Variables): Embedder {
   const metrics = MEMORY_METRICS.of(createMetrics());
-  return new Embedder({ provider: providerOf(options), clock, random: systemRandom, metrics });
+  return new Embedder({ provider: providerOf(options, variables), clock, random: systemRandom, metrics });
 }
 
 /** As `Embedder` scales it. */
@@ -77,8 +83,8 @@ describe("the wire", () => {
   });
 
   test("of a server that asks for no key has none, and an address may have the version", async () => {
-    const options = { embedProvider: "openai-compat", embedApiKeyEnv: "EMPTY", embedBaseUrl: `${server.url}/api/v1` };
-    await embedderOf(options as Partial<Options>).documents(["x"], ON);
+    const options = { embedProvider: "openai-compat", embedBaseUrl: `${server.url}/api/v1` } as const;
+    await embedderOf(options, HASTY, { OPENAI_API_KEY: "" }).documents(["x"], ON);
     expect(server.asked[0]?.path).toBe("/api/v1/embeddings");
     expect(server.asked[0]?.headers).not.toHaveProperty("authorization");
   });
@@ -88,6 +94,16 @@ describe("the wire", () => {
       unit(meaningOf("ship?")),
     );
     expect(server.asked[0]?.body).toMatchObject({ requests: [{ taskType: "RETRIEVAL_QUERY" }] });
+  });
+
+  test.each<[string, Partial<Options>, string]>([
+    ["gemini", { embedProvider: "gemini" }, "GEMINI_API_KEY"],
+    ["OpenAI itself", { embedProvider: "openai-compat", embedBaseUrl: undefined }, "OPENAI_API_KEY"],
+    ["a variable that somebody named", { embedApiKeyEnv: "OTHER_KEY" }, "OTHER_KEY"],
+  ])("is off without the key of %s", (_, options, variable) => {
+    const off = expect.stringContaining(`the variable ${variable} is not set`) as string;
+    expect(setupOf(options, {})).toEqual({ off });
+    expect(setupOf(options)).toHaveProperty("provider");
   });
 
   test("takes texts of any length, cut between characters", async () => {

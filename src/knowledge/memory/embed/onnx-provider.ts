@@ -108,9 +108,9 @@ class OnnxProvider implements EmbedProvider {
 }
 
 async function load({ model, tokenizer, folder, runtime, tokenizers }: Files): Promise<Loaded> {
-  const require = createRequire(import.meta.url);
-  const { InferenceSession, Tensor: tensor } = require(runtime) as Runtime;
-  const { Tokenizer } = require(tokenizers) as Tokenizers;
+  const loaded = createRequire(import.meta.url);
+  const { InferenceSession, Tensor: tensor } = loaded(runtime) as Runtime;
+  const { Tokenizer } = loaded(tokenizers) as Tokenizers;
   const configPath = join(folder, "tokenizer_config.json");
   const config = existsSync(configPath) ? await jsonIn(configPath) : {};
   const poolingPath = join(folder, "1_Pooling/config.json");

@@ -4,23 +4,28 @@ import { geminiProvider, ollamaProvider, openAiProvider } from "./http-providers
 import { onnxProvider } from "./onnx-provider.ts";
 import type { EMBED_OPTIONS } from "./options.ts";
 
-type EmbedOptions = OptionValues<typeof EMBED_OPTIONS>;
+type EmbedOptions = Omit<OptionValues<typeof EMBED_OPTIONS>, "memoryAsync">;
 type Variables = Readonly<Record<string, string | undefined>>;
 
 /** What computes vectors, by the configuration. API keys are read from variables. */
 export function embedSetup(options: EmbedOptions, variables: Variables): EmbedSetup {
-  const { embedProvider, embedModelId, embedBaseUrl, embedModelPath, embedApiKeyEnv } = options;
-  const keyFrom = (name: string | undefined) => (name === undefined ? undefined : variables[name] || undefined);
+  const { embedProvider, embedModelId, embedBaseUrl, embedModelPath } = options;
+  if (embedProvider === "fastembed") {
+    if (embedModelPath !== undefined) return onnxProvider(embedModelPath);
+    return { off: "no model is configured: set ENGINE_EMBED_MODEL_PATH, or another ENGINE_EMBED_PROVIDER" };
+  }
+  const key = keyOf(options);
+  const apiKey = key === undefined ? undefined : variables[key.variable] || undefined;
+  if (key?.isNeeded === true && apiKey === undefined) {
+    return { off: `the variable ${key.variable} is not set: it holds the API key of ${embedProvider}` };
+  }
   switch (embedProvider) {
-    case "fastembed":
-      if (embedModelPath !== undefined) return onnxProvider(embedModelPath);
-      return { off: "no model is configured: set ENGINE_EMBED_MODEL_PATH, or another ENGINE_EMBED_PROVIDER" };
     case "ollama":
       return {
         provider: ollamaProvider({
           modelId: embedModelId ?? "nomic-embed-text",
           baseUrl: embedBaseUrl ?? "http://localhost:11434",
-          apiKey: keyFrom(embedApiKeyEnv),
+          apiKey,
         }),
       };
     case "openai-compat":
@@ -28,7 +33,7 @@ export function embedSetup(options: EmbedOptions, variables: Variables): EmbedSe
         provider: openAiProvider({
           modelId: embedModelId ?? "text-embedding-3-small",
           baseUrl: embedBaseUrl ?? "https://api.openai.com",
-          apiKey: keyFrom(embedApiKeyEnv ?? "OPENAI_API_KEY"),
+          apiKey,
         }),
       };
     case "gemini":
@@ -36,8 +41,17 @@ export function embedSetup(options: EmbedOptions, variables: Variables): EmbedSe
         provider: geminiProvider({
           modelId: embedModelId ?? "gemini-embedding-001",
           baseUrl: embedBaseUrl ?? "https://generativelanguage.googleapis.com",
-          apiKey: keyFrom("GEMINI_API_KEY"),
+          apiKey,
         }),
       };
   }
+}
+
+/** Which variable has the key, and whether the provider takes no request without one. */
+function keyOf({ embedProvider, embedApiKeyEnv, embedBaseUrl }: EmbedOptions) {
+  if (embedProvider === "gemini") return { variable: "GEMINI_API_KEY", isNeeded: true };
+  if (embedApiKeyEnv !== undefined) return { variable: embedApiKeyEnv, isNeeded: true };
+  // Servers of one's own often ask for none.
+  if (embedProvider === "openai-compat") return { variable: "OPENAI_API_KEY", isNeeded: embedBaseUrl === undefined };
+  return undefined;
 }
