@@ -16,9 +16,11 @@ export function openEmbedding(
   deps: Pick<FeatureDeps, "config" | "records" | "clock" | "random" | "newId" | "log" | "metrics">,
 ): Embedding {
   const { config, records, newId } = deps;
+  const options = valuesOf(EMBED_OPTIONS, config);
   return new Embedding({
     ...deps,
-    setup: embedSetup(valuesOf(EMBED_OPTIONS, config), process.env),
+    setup: embedSetup(options, process.env),
+    writesWait: !options.memoryAsync,
     store: new MemoryStore(records),
     metrics: MEMORY_METRICS.of(deps.metrics),
     holder: newId(),
@@ -28,14 +30,14 @@ export function openEmbedding(
 /** The memories, as one process reads and writes them. */
 export function openMemory(
   deps: Pick<FeatureDeps, "catalog" | "records" | "clock" | "random" | "newId" | "metrics" | "audit">,
-  embedding?: Pick<Embedding, "noteCommit">,
+  embedding?: Pick<Embedding, "noteCommit" | "afterWrite">,
 ): MemoryService {
   const { records, newId } = deps;
   const metrics = MEMORY_METRICS.of(deps.metrics);
   const store = new MemoryStore(records);
   const onCommit = (databaseId: number): void => embedding?.noteCommit(databaseId);
   const writer = new MemoryWriter({ ...deps, metrics, store, holder: newId(), onCommit });
-  return new MemoryService({ ...deps, metrics, store, writer });
+  return new MemoryService({ ...deps, metrics, store, writer, embedding });
 }
 
 /** What finds memories in one process. Its thread reads the catalog by itself. */

@@ -46,7 +46,11 @@ afterEach(async () => {
 type Node = { memory: MemoryService; embedding: Embedding; scope: MemoryScope; lines: string[] };
 
 /** A process on the catalog. */
-async function nodeWith(setup: EmbedSetup = providerOf("model"), clock: Clock = HASTY): Promise<Node> {
+async function nodeWith(
+  setup: EmbedSetup = providerOf("model"),
+  clock: Clock = HASTY,
+  writesWait = false,
+): Promise<Node> {
   const lines: string[] = [];
   const log = createLog("debug", { write: (line: string) => void lines.push(line) });
   const { records } = catalog;
@@ -55,6 +59,7 @@ async function nodeWith(setup: EmbedSetup = providerOf("model"), clock: Clock = 
   const embedding = new Embedding({
     ...deps,
     setup,
+    writesWait,
     store: new MemoryStore(records),
     metrics: MEMORY_METRICS.of(metrics),
     holder: newId(),
@@ -174,6 +179,25 @@ test.each<[string, ProviderServer["fault"]]>([
   },
   40_000,
 );
+
+test("a write waits for the vectors of what it wrote where that is configured, but not for a provider that fails", async () => {
+  const node = await nodeWith(undefined, HASTY, true);
+  for (const content of ["The ship is red", "It will rain"]) {
+    await node.memory.saveNode(node.scope, { content });
+    expect(await stateOf(node)).toBe("ready");
+  }
+  await save(node, ...Array.from({ length: 100 }, (_, i) => `ship ${i}`));
+  expect(await storedVectors()).toHaveLength(102);
+  server.fault = () => "hang";
+  await save(node, "The price is high");
+  expect(await stateOf(node)).toBe("behind");
+  server.fault = () => ({ status: 401 });
+  await expect.poll(() => stateOf(node), { timeout: 10_000 }).toBe("failing");
+  const startedMs = performance.now();
+  for (let i = 0; i < 20; i++) await save(node, `boat ${i}`);
+  expect(performance.now() - startedMs).toBeLessThan(1_500);
+  expect(await storedVectors()).toHaveLength(102);
+});
 
 test("a text that the provider refuses keeps none of the others waiting", async () => {
   const node = await nodeWith(undefined, systemClock);

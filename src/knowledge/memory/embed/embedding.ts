@@ -37,6 +37,8 @@ export type EmbeddingDeps = {
   random: Random;
   log: Log;
   metrics: MemoryMetrics;
+  /** Whether writes wait for their vectors. */
+  writesWait: boolean;
   /** Tells processes apart. */
   holder: string;
 };
@@ -78,6 +80,11 @@ export class Embedding {
   /** Says that a commit has changed the memory of a database. */
   noteCommit(databaseId: number): void {
     this.#running?.worker.wake(databaseId);
+  }
+
+  /** Resolves when a write that is durable may be acknowledged: at once, unless writes wait for their vectors. */
+  async afterWrite(): Promise<void> {
+    if (this.#deps.writesWait) await this.#running?.worker.settled(EMBED_LIMITS.writeMs);
   }
 
   /** The vector of a question; undefined when there is none in time. */

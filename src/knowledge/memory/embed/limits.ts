@@ -16,6 +16,8 @@ export const EMBED_LIMITS = {
   retryAfterMostMs: 60_000,
   /** A question waits for its vector no longer, and is then answered by words and links. */
   questionMs: 1_000,
+  /** A write with `ENGINE_MEMORY_ASYNC=0` waits for its vectors no longer. */
+  writeMs: 10_000,
   /** After a question went without, the next ones do not wait for the provider. */
   questionPauseMs: 10_000,
   /** Pauses of the worker while the provider fails. */

@@ -64,4 +64,14 @@ export const EMBED_OPTIONS = {
     side: "SC",
     doc: "The name of the variable that holds the provider's API key. `gemini` always reads `GEMINI_API_KEY`.",
   }),
+  memoryAsync: option({
+    env: "ENGINE_MEMORY_ASYNC",
+    toml: "memory.async",
+    kind: kinds.bool,
+    default: true,
+    side: "SC",
+    doc:
+      "`0` has a write to memory wait for the vectors of what it wrote, ten seconds at most and not while the provider " +
+      "fails. Without an embedding model it changes nothing.",
+  }),
 } as const;

@@ -1,5 +1,5 @@
 import { Backoff } from "../../../core/backoff.ts";
-import { pause, type Clock } from "../../../core/clock.ts";
+import { nextTurn, pause, type Clock } from "../../../core/clock.ts";
 import { messageOf } from "../../../core/errors.ts";
 import type { Log } from "../../../core/log.ts";
 import type { Random } from "../../../core/random.ts";
@@ -35,6 +35,8 @@ export class VectorWorker {
   readonly #backoff: Backoff;
   #running: Promise<void> | undefined;
   #failure: string | undefined;
+  /** Resolves when it does not get on. */
+  #stuck = Promise.withResolvers<void>();
 
   constructor(deps: VectorWorkerDeps) {
     this.#deps = deps;
@@ -54,9 +56,12 @@ export class VectorWorker {
     this.#running ??= this.#work();
   }
 
-  /** Resolves when there is nothing more to do. */
-  async settled(): Promise<void> {
-    await this.#running;
+  /** Resolves when there is nothing more to do, when it does not get on, and after a while. */
+  async settled(limitMs: number): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const timer = this.#deps.clock.after(limitMs, () => late.resolve());
+    await Promise.race([this.#running, this.#stuck.promise, late.promise]);
+    timer.cancel();
   }
 
   async close(): Promise<void> {
@@ -113,6 +118,8 @@ export class VectorWorker {
   async #embedThrough(place: VectorPlace, afterSeq: number, throughSeq: number): Promise<boolean> {
     const { vectors } = this.#deps;
     for (let cursor: NodeCursor = { seq: afterSeq + 1, id: "" }; ;) {
+      // SQLite reads on this thread: others have their turn between pages.
+      await nextTurn();
       const nodes = await vectors.nodes(place.databaseId, cursor, throughSeq);
       for (const batch of batchesOf(await vectors.withoutVector(place, nodes))) {
         if (!(await this.#embed(place, batch))) return false;
@@ -171,6 +178,7 @@ export class VectorWorker {
     this.#backoff.reset();
     if (this.#failure === undefined) return;
     this.#failure = undefined;
+    this.#stuck = Promise.withResolvers<void>();
     this.#deps.log.info({ model: this.#deps.embedder.model }, "memories are embedded again");
   }
 
@@ -178,6 +186,7 @@ export class VectorWorker {
     const { log, embedder } = this.#deps;
     const isKnown = this.#failure !== undefined;
     this.#failure = error instanceof EmbedFailure ? error.message : "vectors could not be read or stored";
+    this.#stuck.resolve();
     const details = { model: embedder.model, reason: messageOf(error), retryMs: Math.round(pauseMs) };
     if (isKnown) log.debug(details, "memories are still not embedded");
     else log.warn(details, "memories are not embedded for now: recall finds new ones by words and links alone");
