@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openMemoryCatalog } from "../../../catalog/sqlite/memory.test-kit.ts";
 import { AuditLog } from "../../../auth/audit.ts";
-import { systemClock, type Clock } from "../../../core/clock.ts";
+import { ManualClock, systemClock, type Clock } from "../../../core/clock.ts";
 import { uuidV7Source } from "../../../core/ids.ts";
 import { createLog } from "../../../core/log.ts";
 import { createMetrics } from "../../../core/metrics.ts";
@@ -246,6 +246,24 @@ test("after a restart it goes on where it was, and asks for nothing again", asyn
   expect(server.texts).toEqual(["It will rain"]);
 });
 
+test("a process that ends within a commit leaves the rest of it to the next one", async () => {
+  const first = await nodeWith();
+  server.fault = () => (server.texts.length > 700 ? { status: 500 } : undefined);
+  await save(first, ...Array.from({ length: 1_100 }, (_, i) => `ship ${i}`));
+  await expect.poll(() => stateOf(first), { timeout: 10_000 }).toBe("failing");
+  const before = await storedVectors();
+  // More than the worker reads at once.
+  expect(before.length).toBeGreaterThan(500);
+  await first.embedding.close();
+  server.fault = () => undefined;
+  server.asked.length = 0;
+  const second = await nodeWith();
+  second.embedding.begin([second.scope.databaseId]);
+  await isReady(second);
+  expect(await storedVectors()).toHaveLength(1_100);
+  expect(server.texts).toHaveLength(1_100 - before.length);
+});
+
 test("two processes embed a text once, and one takes over from another that is gone", async () => {
   const [a, b] = [await nodeWith(), await nodeWith()];
   const texts = Array.from({ length: 200 }, (_, i) => `ship ${i}`);
@@ -279,6 +297,28 @@ test("another model embeds everything anew, and until then its questions are ans
   expect(await storedVectors("ollama/model")).toHaveLength(2);
   const fresh = await nodeWith(providerOf("other"), systemClock);
   expect(await foundBy(fresh, "vessel?")).toEqual(["The ship is red"]);
+});
+
+test("after a question that got no vector the next ones do not ask for a while; a refused one stands for itself", async () => {
+  const clock = new ManualClock();
+  const node = await nodeWith(undefined, clock);
+  const vectorOf = async () => await node.embedding.questionVector("ship?");
+  server.fault = () => ({ status: 400 });
+  expect([await vectorOf(), await vectorOf()]).toEqual([undefined, undefined]);
+  expect(server.asked).toHaveLength(2);
+  for (let outage = 1; outage <= 2; outage++) {
+    server.fault = () => ({ status: 503 });
+    expect(await vectorOf()).toBeUndefined();
+    clock.advance(9_999);
+    expect(await vectorOf()).toBeUndefined();
+    clock.advance(1);
+    expect(await vectorOf()).toBeUndefined();
+    expect(server.asked).toHaveLength(2 + outage * 3 - 1);
+    clock.advance(10_000);
+    server.fault = () => undefined;
+    expect(await vectorOf()).toHaveLength(5);
+  }
+  expect(node.lines.filter((line) => line.includes("questions are not embedded for now"))).toHaveLength(2);
 });
 
 test("what goes to a provider has no secret that has a known form", async () => {

@@ -55,6 +55,7 @@ export class Embedding {
   readonly #abort = new AbortController();
   #hasWarned = false;
   #askAgainAtMs = 0;
+  #questionsFail = false;
 
   constructor(deps: EmbeddingDeps) {
     this.#deps = deps;
@@ -89,18 +90,19 @@ export class Embedding {
 
   /** The vector of a question; undefined when there is none in time. */
   async questionVector(query: string): Promise<Float32Array | undefined> {
-    const { clock, log } = this.#deps;
     if (this.#running === undefined) {
       this.#warn();
       return undefined;
     }
-    if (clock.monotonicMs() < this.#askAgainAtMs) return undefined;
+    if (this.#deps.clock.monotonicMs() < this.#askAgainAtMs) return undefined;
     try {
-      return await this.#running.embedder.question(maskSecrets(query), this.#abort.signal);
+      const vector = await this.#running.embedder.question(maskSecrets(query), this.#abort.signal);
+      this.#questionsFail = false;
+      return vector;
     } catch (error) {
       if (!(error instanceof EmbedFailure)) throw error;
-      this.#askAgainAtMs = clock.monotonicMs() + EMBED_LIMITS.questionPauseMs;
-      log.warn({ reason: error.message }, "questions are not embedded for now: recall goes by words and links");
+      // One that is refused says nothing about others.
+      if (error.kind !== "refused" && !this.#abort.signal.aborted) this.#noteOutage(error);
       return undefined;
     }
   }
@@ -122,6 +124,14 @@ export class Embedding {
     this.#abort.abort(new EmbedFailure("temporary", "this server is stopping"));
     await this.#running?.worker.close();
     await this.#running?.provider.close();
+  }
+
+  #noteOutage({ message: reason }: EmbedFailure): void {
+    const { clock, log } = this.#deps;
+    this.#askAgainAtMs = clock.monotonicMs() + EMBED_LIMITS.questionPauseMs;
+    if (this.#questionsFail) log.debug({ reason }, "questions are still not embedded");
+    else log.warn({ reason }, "questions are not embedded for now: recall goes by words and links");
+    this.#questionsFail = true;
   }
 
   /** Once, and only where there is a memory to be found. */

@@ -1,3 +1,4 @@
+import { EMBED_LIMITS } from "../embed/limits.ts";
 import { grown } from "./columns.ts";
 import { IdTable } from "./id-table.ts";
 import { firstOf } from "./top.ts";
@@ -101,15 +102,16 @@ export class VectorIndex {
   #measured(question: Float32Array, slotOf: (node: number) => number) {
     const code = codeOf(question);
     const { length } = code;
-    const codes = this.#codes;
-    const vectors = new Uint32Array(this.count);
-    const slots = new Uint32Array(this.count);
-    const distances = new Uint16Array(this.count);
+    const { count } = this;
+    const [codes, nodeOf, keyOf, keyOfSlot] = [this.#codes, this.#nodeOf, this.#keyOf, this.#keyOfSlot];
+    const vectors = new Uint32Array(count);
+    const slots = new Uint32Array(count);
+    const distances = new Uint16Array(count);
     let found = 0;
-    for (let number = 0; number < this.count; number++) {
-      const slot = slotOf(this.#nodeOf[number] ?? 0);
+    for (let number = 0; number < count; number++) {
+      const slot = slotOf(nodeOf[number] ?? 0);
       // Another version of the node has another text.
-      if (slot < 0 || this.#keyOfSlot[slot] !== (this.#keyOf[number] ?? 0) + 1) continue;
+      if (slot < 0 || keyOfSlot[slot] !== (keyOf[number] ?? 0) + 1) continue;
       let distance = 0;
       const start = number * length;
       for (let i = 0; i < length; i++) distance += bitsIn((codes[start + i] ?? 0) ^ (code[i] ?? 0));
@@ -148,14 +150,30 @@ function bitsIn(word: number): number {
 
 /** The places of the `count` least distances, in any order; of equal ones those that come first. */
 function closest(distances: Uint16Array, count: number, before: (a: number, b: number) => number): Uint32Array {
-  const places = Uint32Array.from(distances.keys());
-  if (distances.length <= count) return places;
-  const histogram = new Uint32Array(distances.reduce((most, distance) => Math.max(most, distance), 0) + 1);
-  for (const distance of distances) histogram[distance] = (histogram[distance] ?? 0) + 1;
-  let nearer = 0;
-  let limit = 0;
-  while (nearer + (histogram[limit] ?? 0) < count) nearer += histogram[limit++] ?? 0;
-  const ties = places.filter((at) => distances[at] === limit);
-  const less = places.filter((at) => (distances[at] ?? 0) < limit);
-  return Uint32Array.from([...less, ...firstOf(ties, count - less.length, before)]);
+  const limit = distanceOf(distances, count);
+  const less: number[] = [];
+  const ties: number[] = [];
+  for (let at = 0; at < distances.length; at++) {
+    const distance = distances[at] ?? 0;
+    if (distance < limit) less.push(at);
+    else if (distance === limit) ties.push(at);
+  }
+  return Uint32Array.from([...less, ...firstOf(Uint32Array.from(ties), count - less.length, before)]);
 }
+
+/** The greatest of the `count` least distances; more than all when there are not so many. */
+function distanceOf(distances: Uint16Array, count: number): number {
+  const histogram = new Uint32Array(MOST_DISTANCE + 1);
+  for (let at = 0; at < distances.length; at++) {
+    const distance = distances[at] ?? 0;
+    histogram[distance] = (histogram[distance] ?? 0) + 1;
+  }
+  let nearer = 0;
+  for (let distance = 0; distance <= MOST_DISTANCE; distance++) {
+    nearer += histogram[distance] ?? 0;
+    if (nearer >= count) return distance;
+  }
+  return MOST_DISTANCE + 1;
+}
+
+const MOST_DISTANCE = EMBED_LIMITS.dimensions;
