@@ -1,14 +1,15 @@
 import type { Service } from "../src/core/lifecycle.ts";
 import type { FeatureDeps } from "../src/feature/feature.ts";
-import { openMemory, openRecall } from "../src/knowledge/memory/open.ts";
+import { openEmbedding, openMemory, openRecall } from "../src/knowledge/memory/open.ts";
 import type { MemoryDeps } from "../src/knowledge/memory/routes/deps.ts";
 
 /** What answers the routes of memories in this process. */
 export function memoryHere(deps: Omit<FeatureDeps, "fabric">): MemoryDeps {
-  return { memory: openMemory(deps), recall: openRecall(deps) };
+  const embedding = openEmbedding(deps);
+  return { memory: openMemory(deps, embedding), recall: openRecall(deps, embedding) };
 }
 
-/** Builds the indexes of recall from the start on; the server listens meanwhile. */
+/** Builds the indexes of recall from the start on, and embeds what has no vector yet; the server listens meanwhile. */
 export function recallService({ recall }: Pick<MemoryDeps, "recall">): Service {
   return {
     name: "recall",

@@ -5,7 +5,10 @@ import type { MemoryDeps } from "./routes/deps.ts";
 export const MEMORY: Feature<{ memory: MemoryDeps }> = {
   name: "memory",
   title: "Memory",
-  options: async () => (await import("./recall/options.ts")).RECALL_OPTIONS,
+  options: async () => ({
+    ...(await import("./recall/options.ts")).RECALL_OPTIONS,
+    ...(await import("./embed/options.ts")).EMBED_OPTIONS,
+  }),
   metrics: async () => (await import("./metrics.ts")).MEMORY_METRICS,
   migrations: async () => (await import("./tables.ts")).MEMORY_MIGRATIONS,
   routes: async () => {

@@ -17,6 +17,11 @@ export function edgeId(edge: { realm: string; src: string; dst: string; namespac
   return derivedId("edge", edge.realm, edge.src, edge.rel, edge.namespace, edge.dst);
 }
 
+/** Under which key the vector of a node's text is stored: that of another node, or of another text, is another one. */
+export function textKey(nodeId: string, text: string): string {
+  return derivedId("text", nodeId, text);
+}
+
 /** Under which names are the same entity: compatible spellings, cases and blanks make no other one. */
 export function foldEntityName(name: string): string {
   return name.normalize("NFKC").toLowerCase().normalize("NFKC").replace(/\s+/gu, " ").trim();

@@ -48,6 +48,24 @@ export const MEMORY_METRICS = metricSet((registers) => ({
     help: "What the indexes of memories take, of all databases; missing where nobody has asked yet.",
     registers,
   }),
+  embeddings: new Counter({
+    name: "engine_memory_embeddings_total",
+    help: "Texts of memories that were embedded: their vectors were stored, or the provider refused the text.",
+    labelNames: ["outcome"],
+    registers,
+  }),
+  embedFailures: new Counter({
+    name: "engine_memory_embed_failures_total",
+    help: "Requests to the embedding provider that gave no vectors.",
+    registers,
+  }),
+  embedDuration: new Histogram({
+    name: "engine_memory_embed_duration_seconds",
+    help: "How long requests to the embedding provider took, for memories (document) and questions (query).",
+    labelNames: ["kind"],
+    buckets: LATENCY_SECONDS,
+    registers,
+  }),
 }));
 
 export type MemoryMetrics = ReturnType<typeof MEMORY_METRICS.of>;

@@ -7,6 +7,7 @@ import { foldName } from "../../core/names.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { RecordStore } from "../../db/records.ts";
 import type { RecordKey } from "./draft.ts";
+import type { Embedding } from "./embed/embedding.ts";
 import { importRecords, type ImportResult } from "./import.ts";
 import { accepted, edgeInput, nodeInput } from "./input.ts";
 import { erase, invalidate, notInMemory, restore } from "./life.ts";
@@ -39,6 +40,8 @@ export type MemoryServiceDeps = {
   audit: AuditLog;
   newId: IdSource;
   metrics: MemoryMetrics;
+  /** What may keep a write waiting before it is acknowledged. */
+  embedding?: Pick<Embedding, "afterWrite"> | undefined;
 };
 
 /** Where raw observations go, by ordinary ingest. */
@@ -74,7 +77,9 @@ export class MemoryService {
   /** Saves a memory or an entity; `fields` have the names of the wire. Throws `bad_request_body`, `forbidden`. */
   async saveNode({ databaseId, rights }: MemoryScope, fields: unknown): Promise<Saved<NodeRecord>> {
     const operation = saveNode(accepted(nodeInput, fields), rights, this.#deps.newId);
-    return this.#noted(await this.#deps.writer.write(databaseId, operation));
+    const saved = this.#noted(await this.#deps.writer.write(databaseId, operation));
+    await this.#deps.embedding?.afterWrite();
+    return saved;
   }
 
   /** Saves an edge; both ends must be there. Throws `bad_request_body`, `forbidden`, `not_found`. */
@@ -148,6 +153,7 @@ export class MemoryService {
     for (const counts of [result.nodes, result.edges]) {
       for (const [outcome, count] of Object.entries(counts)) this.#deps.metrics.changes.inc({ outcome }, count);
     }
+    await this.#deps.embedding?.afterWrite();
     return result;
   }
 

@@ -55,6 +55,7 @@ export function releaseHead(databaseId: number, holder: string): Statement {
 export function changeRecords(databaseId: number, seq: number, changes: Changes): Statement[] {
   return [
     ...byIds(changes.wiped, "DELETE FROM memory_records WHERE database_id = ? AND kind = ?", [databaseId]),
+    ...deleteVectors(databaseId, changes.wiped),
     ...byIds(
       changes.ended,
       "UPDATE memory_records SET ended_seq = ? WHERE database_id = ? AND ended_seq IS NULL AND kind = ?",
@@ -67,6 +68,16 @@ export function changeRecords(databaseId: number, seq: number, changes: Changes)
     ...changes.added.filter(isFormer).map((version) => insertFormer(databaseId, version)),
     ...changes.counts.map((change) => count(databaseId, change)),
   ];
+}
+
+/** Of what was erased, and of every model. */
+function deleteVectors(databaseId: number, wiped: readonly RecordKey[]): Statement[] {
+  const nodeIds = wiped.filter(({ kind }) => kind === "node").map(({ id }) => id);
+  return chunksOf(nodeIds).map((chunk) => {
+    const places = chunk.map(() => "?").join(", ");
+    const sql = `DELETE FROM memory_vectors WHERE database_id = ? AND node_id IN (${places})`;
+    return { sql, values: [databaseId, ...chunk] };
+  });
 }
 
 function byIds(keys: readonly RecordKey[], start: string, before: readonly number[]): Statement[] {

@@ -70,6 +70,40 @@ CREATE TABLE memory_settings (
 );
 `;
 
+/**
+ * The vectors of nodes' texts, which say what a text means: derived from the records, by a model.
+ *
+ * - `memory_vector_heads`: by database and model, the number of the newest vector, the commit up to which all nodes have
+ *   theirs, and which process is computing more.
+ * - `memory_vectors`: `text_key` is a digest of the node's id and its text, so versions with the same text share a vector,
+ *   and no two nodes do: the rights to a vector, and its end, are those of its node. Vectors are numbered by `seq` in the
+ *   order of their commits. `vector` is base64 of 32-bit floats, the lowest byte first.
+ */
+const MEMORY_VECTORS = `
+CREATE TABLE memory_vector_heads (
+  database_id bigint NOT NULL,
+  model text NOT NULL,
+  seq bigint NOT NULL,
+  through_seq bigint NOT NULL,
+  held_by text,
+  held_until_ms bigint NOT NULL,
+  PRIMARY KEY (database_id, model)
+);
+
+CREATE TABLE memory_vectors (
+  database_id bigint NOT NULL,
+  model text NOT NULL,
+  text_key text NOT NULL,
+  node_id text NOT NULL,
+  seq bigint NOT NULL,
+  vector text NOT NULL,
+  PRIMARY KEY (database_id, model, text_key)
+);
+CREATE UNIQUE INDEX memory_vectors_by_seq ON memory_vectors (database_id, model, seq);
+CREATE INDEX memory_vectors_by_node ON memory_vectors (database_id, node_id);
+`;
+
 export const MEMORY_MIGRATIONS: readonly Migration[] = [
   { name: "memory records", sqlite: 19, postgres: 16, sql: MEMORY_RECORDS },
+  { name: "memory vectors", sqlite: 21, postgres: 18, sql: MEMORY_VECTORS },
 ];

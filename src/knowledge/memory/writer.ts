@@ -48,6 +48,8 @@ export type WriterDeps = {
   metrics: MemoryMetrics;
   /** Tells processes apart. */
   holder: string;
+  /** Called when a commit is durable. */
+  onCommit?: (databaseId: number) => void;
 };
 
 /** Attempts before the next commit is reserved. */
@@ -173,7 +175,7 @@ export class MemoryWriter {
     operations: readonly Operation<unknown>[],
     outcomes: readonly Outcome[],
   ): Promise<boolean> {
-    const { records, metrics, holder } = this.#deps;
+    const { records, metrics, holder, onCommit } = this.#deps;
     const also = operations.flatMap((operation, i) => {
       const outcome = outcomes[i];
       return outcome !== undefined && "value" in outcome ? (operation.also ?? []) : [];
@@ -183,8 +185,10 @@ export class MemoryWriter {
       ...changeRecords(databaseId, seq, changes),
       ...also,
     ]);
-    if (done) metrics.commits.inc();
-    return done;
+    if (!done) return false;
+    metrics.commits.inc();
+    onCommit?.(databaseId);
+    return true;
   }
 }
 

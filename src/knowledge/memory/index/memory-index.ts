@@ -1,7 +1,9 @@
 import type { Tombstone } from "../model.ts";
+import { vectorKeyOf } from "../embed/vector-text.ts";
 import { Names } from "./columns.ts";
 import { EdgeIndex, type IndexedEdge } from "./edge-index.ts";
 import { NodeIndex, type IndexedNode } from "./node-index.ts";
+import { VectorIndex } from "./vector-index.ts";
 
 /** Versions by commit, as an index needs them. */
 export type IndexPage = {
@@ -24,16 +26,28 @@ export type IndexChange<R> =
 /** What recall needs of a database's memory, as of one commit, in the memory of one thread. */
 export class MemoryIndex {
   readonly realms = new Names();
-  readonly nodes = new NodeIndex(this.realms);
-  readonly edges = new EdgeIndex(this.realms, this.nodes.versions.ids);
+  /** Of the model that is configured, if any. */
+  readonly vectors: VectorIndex | undefined;
+  readonly nodes: NodeIndex;
+  readonly edges: EdgeIndex;
   /** The last commit that is in. */
   seq = 0;
+
+  constructor({ withVectors = false }: { withVectors?: boolean } = {}) {
+    this.nodes = new NodeIndex(this.realms);
+    const { ids } = this.nodes.versions;
+    this.edges = new EdgeIndex(this.realms, ids);
+    this.vectors = withVectors ? new VectorIndex(ids) : undefined;
+  }
 
   /** Pages come in the order of their commits; a page that came before changes nothing. */
   apply({ seq, nodes, edges }: IndexPage): void {
     for (const change of nodes) {
       if (change.state === "erased") this.nodes.versions.erase(change.record);
-      else this.nodes.apply(change.record, change.state === "current");
+      else {
+        const slot = this.nodes.apply(change.record, change.state === "current");
+        if (slot >= 0) this.vectors?.setKey(slot, vectorKeyOf(change.record));
+      }
     }
     for (const change of edges) {
       if (change.state === "erased") this.edges.versions.erase(change.record);
@@ -50,7 +64,7 @@ export class MemoryIndex {
   }
 
   get sizeBytes(): number {
-    return this.nodes.sizeBytes + this.edges.sizeBytes;
+    return this.nodes.sizeBytes + this.edges.sizeBytes + (this.vectors?.sizeBytes ?? 0);
   }
 }
 

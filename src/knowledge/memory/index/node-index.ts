@@ -39,11 +39,12 @@ export class NodeIndex {
     this.versions = new Versions(realms, (slot, before, after) => this.#onChange(slot, before, after));
   }
 
-  apply(record: IndexedNode, isCurrent: boolean): void {
+  /** Returns the slot of a version that is new; -1 for one that is known. */
+  apply(record: IndexedNode, isCurrent: boolean): number {
     const slot = this.versions.place(record);
     if (slot < 0) {
       if (!isCurrent) this.versions.retire(record);
-      return;
+      return -1;
     }
     if (slot >= MOST_NUMBERS) throw new Error(`a database has more than ${MOST_NUMBERS} versions of nodes`);
     this.#grow();
@@ -57,6 +58,7 @@ export class NodeIndex {
       this.nameKey[slot] = this.names.add(record.name, this.versions.owner[slot] ?? 0);
     }
     this.versions.enter(slot, isCurrent, record.invalidatedAtUs !== undefined);
+    return slot;
   }
 
   /** The number of a term, -1 for one that nothing has. */

@@ -10,8 +10,9 @@ import type { View } from "./view.ts";
 
 const scoreParts = z.object({
   lexical: z.number().describe("BM25 of its words."),
+  vector: z.number().describe("Cosine of its vector and the question's; 0 where they were not compared."),
   entity: z.number().describe("As an entity that the question names, or a memory beside one."),
-  fused: z.number().describe("Of its ranks among both; 1 for the first of every list."),
+  fused: z.number().describe("Of its ranks among all three; 1 for the first of every list."),
   graph: z.number().describe("What came over edges."),
   importance: z.number().describe("Factor."),
   age: z.number().describe("Factor."),

@@ -4,6 +4,9 @@ import type { IndexFeed } from "./index-feed.ts";
 /** Versions in one page. Between pages the thread serves what has come meanwhile. */
 const PAGE_VERSIONS = 5_000;
 
+/** Vectors in one page: some KiB each. */
+const PAGE_VECTORS = 500;
+
 /** An index with every commit up to a moment. It stays as it is until its reader awaits something. */
 export type Followed = {
   index: MemoryIndex;
@@ -16,17 +19,20 @@ export type Followed = {
  * asked, and shares the way there with the others who wait.
  */
 export class Follower {
-  readonly #feed: Pick<IndexFeed, "head" | "changes">;
+  readonly #feed: Pick<IndexFeed, "head" | "changes" | "vectors">;
   readonly #databaseId: number;
-  #index = new MemoryIndex();
+  readonly #model: string | undefined;
+  #index: MemoryIndex;
   #running: Promise<Followed> | undefined;
   #next: Promise<Followed> | undefined;
   #isReady = false;
   #sizeBytes = 0;
 
-  constructor(feed: Pick<IndexFeed, "head" | "changes">, databaseId: number) {
+  constructor(feed: Pick<IndexFeed, "head" | "changes" | "vectors">, databaseId: number, model?: string) {
     this.#feed = feed;
     this.#databaseId = databaseId;
+    this.#model = model;
+    this.#index = this.#newIndex();
   }
 
   /** Whether it has been at the head, and has not begun again since. */
@@ -73,6 +79,7 @@ export class Follower {
       await this.#applyThrough(head.seq, index);
       this.#sizeBytes = index.sizeBytes;
     }
+    if (await this.#applyVectors(index)) this.#sizeBytes = index.sizeBytes;
     this.#isReady = true;
     return { index, nowUs: head.nowUs };
   }
@@ -90,8 +97,23 @@ export class Follower {
     }
   }
 
+  /** Adds the vectors that were computed since; false when there are none. */
+  async #applyVectors({ vectors }: MemoryIndex): Promise<boolean> {
+    if (vectors === undefined || this.#model === undefined) return false;
+    const place = { databaseId: this.#databaseId, model: this.#model };
+    for (let isFirst = true; ; isFirst = false) {
+      const page = await this.#feed.vectors(place, vectors.seq, PAGE_VECTORS);
+      vectors.apply(page);
+      if (page.length < PAGE_VECTORS) return !isFirst || page.length > 0;
+    }
+  }
+
+  #newIndex(): MemoryIndex {
+    return new MemoryIndex({ withVectors: this.#model !== undefined });
+  }
+
   #beginAgain(): void {
-    this.#index = new MemoryIndex();
+    this.#index = this.#newIndex();
     this.#isReady = false;
   }
 }

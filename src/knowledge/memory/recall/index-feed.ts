@@ -1,7 +1,9 @@
 import type { RecordValue } from "../../../db/records.ts";
+import { textToVector } from "../embed/vector-text.ts";
 import type { IndexedEdge } from "../index/edge-index.ts";
 import type { IndexChange, IndexPage } from "../index/memory-index.ts";
 import type { IndexedNode } from "../index/node-index.ts";
+import type { IndexedVector } from "../index/vector-index.ts";
 import { DEFAULT_NAMESPACE } from "../model.ts";
 import { readHead } from "../store.ts";
 import { jsonNumbers } from "./json-numbers.ts";
@@ -40,6 +42,21 @@ export class IndexFeed {
       else page.nodes.push(nodeChange(row));
     }
     return page;
+  }
+
+  /** Vectors of a model that come after one, in their order; fewer than `limit` are all that there are. */
+  async vectors(
+    { databaseId, model }: { databaseId: number; model: string },
+    afterSeq: number,
+    limit: number,
+  ): Promise<IndexedVector[]> {
+    const rows = await this.#records.values(VECTORS, [databaseId, model, afterSeq, limit]);
+    return rows.map(([key, nodeId, seq, vector]) => ({
+      key: String(key),
+      nodeId: String(nodeId),
+      seq: Number(seq),
+      vector: textToVector(String(vector)),
+    }));
   }
 
   async #endOfPage(
@@ -82,6 +99,10 @@ const COLUMNS = [
   "body",
 ] as const;
 const VERSIONS = `SELECT ${COLUMNS.join(", ")} ${RANGE}`;
+
+const VECTORS =
+  "SELECT text_key, node_id, seq, vector FROM memory_vectors WHERE database_id = ? AND model = ? AND seq > ? " +
+  "ORDER BY seq LIMIT ?";
 
 /** Where a column is in a row. */
 const COLUMN = Object.fromEntries(COLUMNS.map((name, i) => [name, i])) as Record<(typeof COLUMNS)[number], number>;

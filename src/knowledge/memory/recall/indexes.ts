@@ -19,6 +19,8 @@ export type IndexesDeps = {
   records: RecordReader;
   clock: Clock;
   options: RatingOptions;
+  /** Whose vectors are compared; none unless given. */
+  model?: string | undefined;
   /** What all indexes together may take: `RECALL_LIMITS.indexBytes` unless given. */
   mostBytes?: number;
 };
@@ -43,14 +45,14 @@ export class Indexes {
     return [...this.#followers.values()].reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   }
 
-  async recall(databaseId: number, { question, rights }: Asking): Promise<RecallAnswer> {
+  async recall(databaseId: number, { question, rights, vector }: Asking): Promise<RecallAnswer> {
     const [{ limit, expandHops }, { index, nowUs }] = await Promise.all([
       this.#extentOf(databaseId, question),
       this.#inTime(this.#followerOf(databaseId).current()),
     ]).catch(sayingWhen);
     this.#dropOld();
     const view = new View(index, { question, rights, nowUs });
-    const ranking = rank(view, { query: question.query, expandHops }, this.#deps.options);
+    const ranking = rank(view, { query: question.query, vector, expandHops }, this.#deps.options);
     return await answerOf(view, ranking, limit, { reader: this.#reader, databaseId });
   }
 
@@ -58,7 +60,7 @@ export class Indexes {
   async prepare(databaseIds: readonly number[]): Promise<void> {
     for (const databaseId of databaseIds) {
       if (this.#followers.has(databaseId)) continue;
-      const follower = new Follower(this.#feed, databaseId);
+      const follower = this.#newFollower(databaseId);
       // In front: those that somebody has asked about stay longest, and of the others the first.
       this.#followers = new Map([[databaseId, follower], ...this.#followers]);
       await follower.current();
@@ -79,8 +81,12 @@ export class Indexes {
     return { limit: limit ?? recall.limit, expandHops: expandHops ?? recall.expand_hops };
   }
 
+  #newFollower(databaseId: number): Follower {
+    return new Follower(this.#feed, databaseId, this.#deps.model);
+  }
+
   #followerOf(databaseId: number): Follower {
-    const follower = this.#followers.get(databaseId) ?? new Follower(this.#feed, databaseId);
+    const follower = this.#followers.get(databaseId) ?? this.#newFollower(databaseId);
     this.#followers.delete(databaseId);
     this.#followers.set(databaseId, follower);
     return follower;

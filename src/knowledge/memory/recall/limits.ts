@@ -6,6 +6,9 @@ export const RECALL_LIMITS = {
   realms: 100,
   /** The best by their words, out of which the others are found. */
   lexicalCandidates: 200,
+  /** The best by meaning: out of so many whose one-bit codes are closest. */
+  vectorCandidates: 100,
+  vectorsRescored: 500,
   entityCandidates: 32,
   linkedCandidates: 100,
   /** Candidates from which edges are followed. */

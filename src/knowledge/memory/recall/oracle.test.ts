@@ -1,5 +1,7 @@
+import { hash } from "node:crypto";
 import { assert, boolean, constantFrom, integer, option, pre, property, record, sample } from "fast-check";
 import { expect, test } from "vitest";
+import { vectorKeyOf } from "../embed/vector-text.ts";
 import { MemoryIndex } from "../index/memory-index.ts";
 import {
   history,
@@ -85,6 +87,28 @@ test("what a caller may not see changes nothing that they see", () => {
   );
 });
 
+test("with vectors, too; and what is closest is so by the vectors of the versions in view", () => {
+  const question = drawnVector("a question");
+  assert(
+    property(history, asked, (told, ask) => {
+      const at = { ...ask(told.endUs), rights: ANN, vector: question };
+      const index = builtWithVectors(told);
+      expect(ranked(index, at)).toEqual(ranked(builtWithVectors(without(told, "user:bob")), at));
+      const cosines = naiveView(told, at).nodes.map(({ record }): [string, number] => {
+        const vector = drawnVector(vectorKeyOf(record));
+        return [record.id, vector.reduce((sum, value, i) => sum + value * (question[i] ?? 0), 0)];
+      });
+      const least = Math.max(...cosines.map(([, cosine]) => cosine)) / 2;
+      const wanted = new Map(cosines.filter(([, cosine]) => cosine >= least));
+      expectClose(
+        scoresOf(index, at, ({ parts }) => parts.vector),
+        wanted,
+      );
+    }),
+    RUNS,
+  );
+});
+
 test("one hop and PageRank are those of the graph in view", () => {
   assert(
     property(history, asked, (told, ask) => {
@@ -151,10 +175,31 @@ function built(told: History): MemoryIndex {
   return index;
 }
 
+/** Every version has one, also former ones: each text that came was embedded once. */
+function builtWithVectors(told: History): MemoryIndex {
+  const index = new MemoryIndex({ withVectors: true });
+  index.apply(pageOf(told, 0, told.seq));
+  const records = [...told.nodes.values()].flat().map(({ record }) => record);
+  index.vectors?.apply(
+    records.map((record, i) => {
+      const key = vectorKeyOf(record);
+      return { key, nodeId: record.id, seq: i + 1, vector: drawnVector(key) };
+    }),
+  );
+  return index;
+}
+
+/** A vector of length 1 that follows from a text. */
+function drawnVector(text: string): Float32Array {
+  const values = Array.from(hash("sha256", text, "buffer").subarray(0, 8), (byte) => byte - 127.5);
+  const length = Math.hypot(...values);
+  return Float32Array.from(values, (value) => value / length);
+}
+
 function ranked(index: MemoryIndex, at: Asked, ppr = false): unknown {
   const { memories, entities } = rank(
     new View(index, at),
-    { query: at.question.query, expandHops: 1 },
+    { query: at.question.query, vector: at.vector, expandHops: 1 },
     { ppr, classDecay: true },
   );
   const { versions } = index.nodes;
@@ -166,7 +211,7 @@ function ranked(index: MemoryIndex, at: Asked, ppr = false): unknown {
 }
 
 function scoresOf(index: MemoryIndex, at: Asked, scoreOf: (one: Ranked) => number): Map<string, number> {
-  const ranking = rank(new View(index, at), { query: at.question.query, expandHops: 0 }, OPTIONS);
+  const ranking = rank(new View(index, at), { query: at.question.query, vector: at.vector, expandHops: 0 }, OPTIONS);
   const all = [...ranking.memories, ...ranking.entities].filter((one) => scoreOf(one) > 0);
   return new Map(all.map((one) => [index.nodes.versions.ids.idOf(one.node), scoreOf(one)]));
 }

@@ -19,8 +19,8 @@ export type Question = {
   expandHops: number | undefined;
 };
 
-/** Who asks. */
-export type Asking = { question: Question; rights: RealmRights };
+/** Who asks; with what the question means, where a model says so. */
+export type Asking = { question: Question; rights: RealmRights; vector?: Float32Array | undefined };
 
 /** And when: by the clock of the database. */
 export type Asked = Asking & { nowUs: number };

@@ -4,7 +4,7 @@ import { termWeight } from "../index/terms/stop-words.ts";
 import { termsOf } from "../index/terms/terms.ts";
 import { RECALL_LIMITS } from "./limits.ts";
 import { Neighbours } from "./neighbours.ts";
-import type { Extent, Question, RatingOptions } from "./question.ts";
+import type { Asking, Extent, Question, RatingOptions } from "./question.ts";
 import { ageFactor, importanceFactor } from "./rating.ts";
 import { best, pageRank, spread, type Scores } from "./spread.ts";
 import type { View } from "./view.ts";
@@ -12,22 +12,24 @@ import type { View } from "./view.ts";
 /**
  * Ranks what a view has for a question, in steps:
  *
- * 1. candidates: by their words, and the entities that the question names with the memories beside them;
+ * 1. candidates: by their words, by their meaning where there are vectors, and the entities that the question names with
+ *    the memories beside them;
  * 2. fused by reciprocal rank, so that the lists need no common scale;
  * 3. spread over edges, or rescored by personalised PageRank;
  * 4. weighed by importance and age.
  */
 export function rank(
   view: View,
-  { query, expandHops }: Pick<Question, "query"> & Pick<Extent, "expandHops">,
+  { query, vector, expandHops }: Pick<Question, "query"> & Pick<Asking, "vector"> & Pick<Extent, "expandHops">,
   options: RatingOptions,
 ): Ranking {
   const neighbours = new Neighbours(view);
   const lexical = lexicalCandidates(view, query);
+  const meant = vectorCandidates(view, vector);
   const entities = namedEntities(view, query);
   const named = linkedTo(view, entities, neighbours);
-  const fused = fuse([[...lexical.keys()], [...named.keys()]]);
-  const graph = overEdges(view, strengths(fused, lexical, named), { expandHops, neighbours, options });
+  const fused = fuse([lexical, meant, named]);
+  const graph = overEdges(view, strengths(fused, { lexical, meant, named }), { expandHops, neighbours, options });
   const results: Ranked[] = [];
   for (const node of new Set([...fused.keys(), ...graph.keys()])) {
     const slot = view.nodeOf(node);
@@ -35,8 +37,8 @@ export function rank(
     const gained = graph.get(node) ?? 0;
     const { importance, age } = factorsOf(view, slot, options);
     const score = (base + gained) * importance * age;
-    const parts = { lexical: lexical.get(node) ?? 0, entity: named.get(node) ?? 0, fused: base, graph: gained };
-    results.push({ node, slot, score, parts: { ...parts, importance, age } });
+    const byList = { lexical: lexical.get(node) ?? 0, vector: meant.get(node) ?? 0, entity: named.get(node) ?? 0 };
+    results.push({ node, slot, score, parts: { ...byList, fused: base, graph: gained, importance, age } });
   }
   const { versions } = view.index.nodes;
   results.sort((a, b) => b.score - a.score || versions.compare(a.slot, b.slot));
@@ -52,9 +54,11 @@ export type Ranked = { node: number; slot: number; score: number; parts: ScorePa
 export type ScoreParts = {
   /** BM25 of its words. */
   lexical: number;
+  /** How close it is to what the question means: the cosine of the angle between their vectors. */
+  vector: number;
   /** As an entity that the question names, or a memory beside one. */
   entity: number;
-  /** Of its ranks among both; 1 for the first of every list. */
+  /** Of its ranks among all three; 1 for the first of every list. */
   fused: number;
   /** What came over edges. */
   graph: number;
@@ -83,6 +87,29 @@ function lexicalCandidates(view: View, query: string): Scores {
   });
   return new Map(hits.map(({ document, score }) => [versions.owner[document] ?? 0, score]));
 }
+
+/** Nodes by the number of their id, the closest first. */
+function vectorCandidates(view: View, vector: Float32Array | undefined): Scores {
+  const { nodes, vectors } = view.index;
+  if (vector === undefined || vectors === undefined) return new Map();
+  const { versions } = nodes;
+  const hits = vectors.search(vector, {
+    slotOf: (node) => {
+      const slot = view.nodeOf(node);
+      return slot >= 0 && (view.isEntity(slot) || view.isWanted(slot)) ? slot : -1;
+    },
+    before: (a, b) => versions.compare(a, b),
+    rescored: RECALL_LIMITS.vectorsRescored,
+    limit: RECALL_LIMITS.vectorCandidates,
+  });
+  // Ranks alone do not say that the second of the list means something else.
+  const least = LEAST_CLOSENESS * (hits[0]?.cosine ?? 0);
+  const close = hits.filter(({ cosine }) => cosine > 0 && cosine >= least);
+  return new Map(close.map(({ slot, cosine }) => [versions.owner[slot] ?? 0, cosine]));
+}
+
+/** What is less than half as close as the closest is no candidate. */
+const LEAST_CLOSENESS = 0.5;
 
 function questionTerms(view: View, query: string): WeightedTerm[] {
   const weights = new Map<number, number>();
@@ -128,10 +155,10 @@ function ordered(view: View, scores: Scores, most: number): Scores {
 }
 
 /** Reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009), with 1 for the first of a list. */
-function fuse(lists: readonly (readonly number[])[]): Scores {
+function fuse(lists: readonly Scores[]): Scores {
   const fused: Scores = new Map();
   for (const list of lists) {
-    for (const [place, node] of list.entries()) {
+    for (const [place, node] of [...list.keys()].entries()) {
       fused.set(node, (fused.get(node) ?? 0) + (RANK_OFFSET + 1) / (RANK_OFFSET + 1 + place));
     }
   }
@@ -143,15 +170,19 @@ const RANK_OFFSET = 60;
 /**
  * How strongly each candidate speaks for its neighbours: by its scores in relation to the best ones. Ranks alone say
  * little about that: the fortieth of a list has two thirds of the first. Squared, one that is half as good has a quarter.
+ * Closeness counts from that on which makes a candidate.
  */
-function strengths(fused: Scores, lexical: Scores, named: Scores): Scores {
+function strengths(fused: Scores, { lexical, meant, named }: Record<"lexical" | "meant" | "named", Scores>): Scores {
   const mostLexical = Math.max(0, ...lexical.values());
+  const [closest = 1] = meant.values();
   const mostNamed = Math.max(0, ...named.values());
   return new Map(
     Array.from(fused.keys(), (node) => {
       const byWords = (lexical.get(node) ?? 0) / (mostLexical || 1);
       const byName = (named.get(node) ?? 0) / (mostNamed || 1);
-      return [node, Math.max(byWords, byName) ** 2];
+      const cosine = meant.get(node);
+      const byMeaning = cosine === undefined ? 0 : (cosine / closest - LEAST_CLOSENESS) / (1 - LEAST_CLOSENESS);
+      return [node, Math.max(byWords, byName, byMeaning) ** 2];
     }),
   );
 }

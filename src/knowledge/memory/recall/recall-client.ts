@@ -80,8 +80,8 @@ export class RecallClient {
   }
 
   #start(): Thread {
-    const { log, source, options, startThread = startRecallThread } = this.#options;
-    const worker = startThread({ isolate: "recall", source, options });
+    const { log, source, options, model, startThread = startRecallThread } = this.#options;
+    const worker = startThread({ isolate: "recall", source, options, model });
     const thread: Thread = { worker, waiting: new Map(), indexBytes: 0 };
     // It holds nothing that is not in the records: it does not keep the process alive.
     worker.unref();

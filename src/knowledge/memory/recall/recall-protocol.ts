@@ -3,7 +3,13 @@ import type { Asking, RatingOptions } from "./question.ts";
 import type { RecordSource } from "./record-source.ts";
 
 /** What the thread of recall and its client say to each other. Replies come in any order. */
-export type RecallThreadData = { isolate: "recall"; source: RecordSource; options: RatingOptions };
+export type RecallThreadData = {
+  isolate: "recall";
+  source: RecordSource;
+  options: RatingOptions;
+  /** Whose vectors are compared; none unless given. */
+  model?: string | undefined;
+};
 
 export type RecallCall =
   /** The answer is JSON, made on the thread: it goes out as it is. */

@@ -11,9 +11,9 @@ import { openRecordSource } from "./record-source.ts";
 /** The thread that keeps the indexes of memories and answers from them: one in a process. */
 const port = parentPort;
 if (port === null) throw new Error("the thread of recall was started as a program");
-const { source, options } = workerData as RecallThreadData;
+const { source, options, model } = workerData as RecallThreadData;
 const records = await openRecordSource(source, { clock: systemClock, random: systemRandom });
-const indexes = new Indexes({ records, clock: systemClock, options });
+const indexes = new Indexes({ records, clock: systemClock, options, model });
 
 port.on("message", (request: RecallRequest) => {
   void replyTo(request).then((reply) => port.postMessage(reply));

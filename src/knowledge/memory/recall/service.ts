@@ -1,6 +1,7 @@
 import type { Catalog } from "../../../catalog/catalog.ts";
 import type { Clock } from "../../../core/clock.ts";
 import type { Log } from "../../../core/log.ts";
+import type { Embedding, EmbeddingState } from "../embed/embedding.ts";
 import type { MemoryMetrics } from "../metrics.ts";
 import { checkRealm } from "../realms.ts";
 import type { MemoryScope } from "../service.ts";
@@ -13,6 +14,7 @@ export type RecallServiceDeps = {
   catalog: Pick<Catalog, "databases">;
   store: Pick<MemoryStore, "databases">;
   client: RecallClient;
+  embedding: Embedding;
   clock: Clock;
   log: Log;
   metrics: MemoryMetrics;
@@ -41,10 +43,11 @@ export class RecallService {
    */
   async recall({ databaseId, rights }: MemoryScope, question: Question): Promise<string> {
     for (const realm of question.realms) checkRealm(rights, realm);
-    const { client, clock, metrics } = this.#deps;
+    const { client, clock, embedding, metrics } = this.#deps;
     const startedMs = clock.monotonicMs();
     try {
-      return await client.recall(databaseId, { question, rights });
+      const vector = await embedding.questionVector(question.query);
+      return await client.recall(databaseId, { question, rights, vector });
     } finally {
       metrics.recallDuration.observe((clock.monotonicMs() - startedMs) / 1_000);
     }
@@ -55,9 +58,14 @@ export class RecallService {
     return await this.#deps.client.stateOf(databaseId);
   }
 
+  /** How far the memory of a database is embedded. */
+  async embeddingOf({ databaseId }: MemoryScope): Promise<EmbeddingState> {
+    return await this.#deps.embedding.stateOf(databaseId);
+  }
+
   /** Builds the indexes that questions will need; without it the first question about a database does. */
   async prepare(): Promise<void> {
-    const { catalog, store, client, clock, log } = this.#deps;
+    const { catalog, store, client, clock, embedding, log } = this.#deps;
     const startedMs = clock.monotonicMs();
     try {
       const remembered = await store.databases();
@@ -65,6 +73,7 @@ export class RecallService {
       const existing = new Set((await catalog.databases()).map(({ id }) => id));
       const databaseIds = remembered.filter((id) => existing.has(id));
       if (databaseIds.length === 0 || this.#isClosed) return;
+      embedding.begin(databaseIds);
       await client.prepare(databaseIds);
       const durationMs = Math.round(clock.monotonicMs() - startedMs);
       const sizeBytes = client.indexBytes;
@@ -76,6 +85,7 @@ export class RecallService {
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    await this.#deps.embedding.close();
     await this.#deps.client.close();
   }
 }

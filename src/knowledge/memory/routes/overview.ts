@@ -26,6 +26,16 @@ const memoryOverview = z.object({
       size_bytes: z.int(),
     })
     .describe("What recall searches, on the node that answers."),
+  embedding: z
+    .object({
+      state: z
+        .enum(["off", "ready", "behind", "failing"])
+        .describe("`off`: no model is configured; recall goes by words and links."),
+      model: z.string().nullable(),
+      commits: z.int().describe("How many commits are embedded."),
+      reason: z.string().nullable().describe("Why it is off or failing."),
+    })
+    .describe("The vectors by which memories are found by meaning, on the node that answers."),
 });
 
 export const overviewRoute = defineRoute({
@@ -55,6 +65,7 @@ export async function overviewOf(
 ): Promise<MemoryCounts> {
   const { counts, firehoseRows } = await memory.overview(scope, database);
   const { state, commits, sizeBytes } = await recall.indexOf(scope);
+  const embedding = await recall.embeddingOf(scope);
   const valid = (kind: string): number =>
     counts.reduce((sum, each) => sum + (each.kind === kind ? each.current - each.invalidated : 0), 0);
   return {
@@ -64,6 +75,7 @@ export async function overviewOf(
     realms: counts.map(({ realm, kind, current, invalidated }) => ({ realm, kind, count: current, invalidated })),
     firehose_rows: firehoseRows,
     index: { state, commits, size_bytes: sizeBytes },
+    embedding: { ...embedding, model: embedding.model ?? null, reason: embedding.reason ?? null },
   };
 }
 

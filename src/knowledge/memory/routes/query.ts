@@ -55,8 +55,8 @@ export const recallRoute = defineRoute({
   tag: TAG,
   summary: "Recall memories",
   description:
-    "Finds memories by their words, by the entities that the question names and by the edges between them, without a " +
-    "model. Every change that was acknowledged before the request is found, whichever node took it. Ranks are by " +
+    "Finds memories by their words, by the entities that the question names, by the edges between them and, where an " +
+    "embedding model is configured, by their meaning. Every change that was acknowledged before the request is found, whichever node took it. Ranks are by " +
     "`score`; `score_parts` says where it comes from. A text that says the same as a better one is left out. While the " +
     "index of the memory is being built questions wait ten seconds, and are told to come back then.",
   headers: inDatabase,
