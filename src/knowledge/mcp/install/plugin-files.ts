@@ -49,12 +49,9 @@ function serverEntry(server: PluginOptions["server"]) {
 /** Seconds after which the agent goes on without a hook that has not ended by itself. */
 const HOOK_TIMEOUT_SECS = 2;
 
-/** With its compiled code kept the program is there in half the time, which counts where hooks have 300 ms. */
-const CODE_CACHE = 'NODE_COMPILE_CACHE="${XDG_CACHE_HOME:-$HOME/.cache}/engine"';
-
 /** Where the program is missing, or one that is too old for the command, the hook says nothing and blocks nothing. */
 function hook(event: string) {
-  const command = `${CODE_CACHE} ${OWN_ENTRY.command} plugin-hook ${event} 2>/dev/null || true`;
+  const command = `${OWN_ENTRY.command} plugin-hook ${event} 2>/dev/null || true`;
   return [{ hooks: [{ type: "command", command, timeout: HOOK_TIMEOUT_SECS }] }];
 }
 
