@@ -65,7 +65,7 @@ async function askHome(
 ): Promise<Message> {
   const { config, origins } = loaded;
   // Unless somebody asked for it, a command does not log; the warnings of its configuration are told already.
-  const logLevel = origins.logLevel === "default" ? "warn" : config.logLevel;
+  const logLevel = origins.logLevel === "default" ? "error" : config.logLevel;
   const engine = new HomeEngine(context, { ...loaded, config: { ...config, logLevel }, warnings: [] }, options);
   const stop = new AbortController();
   const off = onStopSignal(() => stop.abort());
