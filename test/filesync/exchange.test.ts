@@ -110,6 +110,27 @@ describe("two machines and a server", () => {
   });
 });
 
+test("a machine whose catalog was made anew gets everything back", async () => {
+  const machine = new Machine();
+  machine.write("a.md", "One");
+  await machine.sync();
+  const other = await CalledServices.start<"ann">([["ann", "write"]]);
+  try {
+    const asked: Record<string, string> = {
+      ENGINE_CLOUD_URL: other.url,
+      ENGINE_CLOUD_TOKEN: other.tokens.get("ann") ?? "",
+    };
+    expect((await machine.sync(asked)).cloud).toEqual({ pulled: 0, pushed: expect.any(Number) });
+    rmSync(join(machine.env["ENGINE_HOME"] ?? "", "catalog.db"));
+    rmSync(machine.files, { recursive: true });
+    const again = await machine.sync(asked);
+    expect(again.cloud?.pulled).toBeGreaterThan(0);
+    expect(again.cloud?.pushed).toBe(0);
+  } finally {
+    await other.close();
+  }
+});
+
 describe("a server that cannot be asked", () => {
   test("leaves the files in step, and is told of", async () => {
     const machine = new Machine();

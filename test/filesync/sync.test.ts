@@ -225,6 +225,15 @@ describe("both sides", () => {
     expect(await texts()).toEqual(["Three"]);
   });
 
+  test("are compared anew where the memory is another one: a new catalog, or an earlier state of it", async () => {
+    write("a.md", fact("One"));
+    await sync();
+    rmSync(join(root, "home", "catalog.db"));
+    expect(await sync()).toEqual({ "a.md": "saved" });
+    expect(await texts()).toEqual(["One"]);
+    expect(names()).toEqual(["a.md"]);
+  });
+
   test("a memory that was changed is not lost with its file, nor a file with its memory", async () => {
     write("a.md", fact("One"));
     write("b.md", fact("One more", { name: "b" }));

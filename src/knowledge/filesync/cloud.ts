@@ -50,17 +50,25 @@ export async function exchange(
   const target: Target = { url, origin: "ENGINE_CLOUD_URL", ...(token !== undefined && { token }) };
   const api = new CloudApi(await openClient(target, userAgent), cloud, signal);
   const file = `cloud-${hashOf(JSON.stringify([url, realm, cloud.database]))}`;
-  const mark = (await state.read(file, watermarks)) ?? { pushedUntilUs: 0 };
+  let mark: z.output<typeof watermarks> = (await state.read(file, watermarks)) ?? NOTHING_YET;
+  // A memory that ends before what was exchanged is another one, here as there: all of it is exchanged anew.
+  const here = await memory.changes(scope, { sinceUs: mark.pushedUntilUs, limit: 1 });
+  if (here.untilUs < mark.pushedUntilUs) mark = NOTHING_YET;
   const arrived = new Set<string>();
   const result: CloudResult = { pulled: 0, pushed: 0 };
   try {
     for (let page = 0, hasMore = true; hasMore && page < PAGES; page++) {
-      const answer = await api.changes(mark.pulledUntil);
+      let answer = await api.changes(mark.pulledUntil);
+      if (mark.pulledUntil !== undefined && usOf(answer.until) < usOf(mark.pulledUntil)) {
+        mark = NOTHING_YET;
+        answer = await api.changes(undefined);
+      }
       for (const part of partsOf(answer)) {
         for (const each of [...part.memory_nodes, ...part.memory_edges]) arrived.add(keyOf(each));
         result.pulled += isDry ? countOf(part) : changesIn(await memory.import(scope, part));
       }
-      ({ until: mark.pulledUntil, has_more: hasMore } = answer);
+      hasMore = answer.has_more;
+      mark = { ...mark, pulledUntil: answer.until };
       if (!isDry) await state.write(file, mark);
     }
     await between();
@@ -83,7 +91,7 @@ export async function exchange(
         if (!isDry) await api.import(part);
         result.pushed += countOf(part);
       }
-      mark.pushedUntilUs = untilUs;
+      mark = { ...mark, pushedUntilUs: untilUs };
       hasMore = more.hasMore;
       if (!isDry) await state.write(file, mark);
     }
@@ -91,6 +99,12 @@ export async function exchange(
   } finally {
     await api.close();
   }
+}
+
+const NOTHING_YET = { pushedUntilUs: 0 };
+
+function usOf(time: string): number {
+  return textToUs(time) ?? 0;
 }
 
 function keyOf({ id, origin_updated_at: origin }: { id: string; origin_updated_at: string }): string {

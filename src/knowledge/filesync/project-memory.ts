@@ -51,6 +51,11 @@ export class ProjectMemory {
     }
   }
 
+  /** The stamp of the newest change of the whole memory. */
+  async headUs(): Promise<number> {
+    return (await this.#memory.changes(this.#scope, { sinceUs: Number.MAX_SAFE_INTEGER })).untilUs;
+  }
+
   async current(ids: readonly string[]): Promise<Map<string, NodeRecord>> {
     const found = await this.#memory.nodes(this.#scope, ids);
     return new Map(found.map((node) => [node.id, node]));

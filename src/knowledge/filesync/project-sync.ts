@@ -8,7 +8,7 @@ import { INDEX_NAME, withEntries, type IndexEntry } from "./index-file.ts";
 import { linkEdges } from "./links.ts";
 import { nodeHash, type ProjectMemory } from "./project-memory.ts";
 import { newFileName, promotable, type Promotion } from "./promotion.ts";
-import type { ProjectState, SyncedFile } from "./state.ts";
+import { emptyState, type ProjectState, type SyncedFile } from "./state.ts";
 import { factOf, sameFact } from "./types.ts";
 
 /**
@@ -49,12 +49,16 @@ type Step =
 /** Brings the files of one project and its memories in step; resolves to what was done, and the state after it. */
 export async function syncProject(
   deps: ProjectSyncDeps,
-  state: ProjectState,
+  synced: ProjectState,
 ): Promise<{ done: Done[]; state: ProjectState }> {
   const { clock, folder, memory } = deps;
   const readAtMs = clock.nowMs();
   const { files, skipped } = await filesIn(folder);
-  const { nodes, untilUs } = await memory.changed(state.untilUs);
+  const sinceThen = await memory.changed(synced.untilUs);
+  // A memory that ends before what was synced is another one: an earlier state of it, or a new one in its place.
+  const isOther = sinceThen.untilUs < synced.headUs;
+  const state = isOther ? emptyState() : synced;
+  const { nodes, untilUs } = isOther ? await memory.changed(0) : sinceThen;
   const steps = await stepsOf(deps, { state, files, skipped, nodes });
   const isActive = steps.some(({ kind }) => kind !== "none" && kind !== "skip");
   const newest = Math.max(0, ...files.map(({ mtimeMs }) => mtimeMs));
@@ -66,6 +70,7 @@ export async function syncProject(
   after.edges = await linkEdges(memory, after);
   done.push(...(await promote(deps, after)));
   done.push(...(await updateIndex(deps, after)));
+  after.headUs = await memory.headUs();
   return { done, state: after };
 }
 

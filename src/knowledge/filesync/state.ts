@@ -30,6 +30,8 @@ const projectState = z.object({
   format: z.literal(1),
   /** The stamp up to which changes of the memory are in. */
   untilUs: z.number(),
+  /** The stamp of its newest change after the pass. */
+  headUs: z.number(),
   /** When files were last read: one that changed in the same moment is read again. */
   readAtMs: z.number(),
   /** When somebody else last changed something here. */
@@ -45,7 +47,7 @@ export type SyncedFile = z.output<typeof syncedFile>;
 export type ProjectState = z.output<typeof projectState>;
 
 export function emptyState(): ProjectState {
-  return { format: 1, untilUs: 0, readAtMs: 0, activeAtMs: 0, promoted: "", files: {}, edges: [] };
+  return { format: 1, untilUs: 0, headUs: 0, readAtMs: 0, activeAtMs: 0, promoted: "", files: {}, edges: [] };
 }
 
 /** Of one agent's home, database and kind of thing. */
