@@ -210,6 +210,36 @@ describe("a graph over two tables", () => {
   });
 });
 
+test("columns may have any type", async () => {
+  const create = (name: string, schema: string) => engine("create-table", "--name", name, "--schema", schema);
+  await create("typed-nodes", "id:long, labels:dynamic, realm:dynamic, more:dynamic, n:long, v:vector(2)");
+  await create("typed-edges", "src:long, dst:dynamic, type:bool");
+  const big = "9007199254740993";
+  const rows = [
+    `{"id":1,"labels":"one","realm":"r","more":{"a":["x"]},"n":${big},"v":[1,2]}`,
+    `{"id":2,"labels":["two","zwei"],"realm":null,"more":"text","v":[1,2]}`,
+    `{"id":3,"labels":null,"more":null,"v":[1,2]}`,
+  ];
+  for (const [table, body] of [
+    ["typed-nodes", rows.join("\n")],
+    ["typed-edges", '{"src":1,"dst":"2","type":true}\n{"src":1,"dst":3}'],
+  ] as const)
+    expect((await services.send("ann", "POST", "/v1/ingest", body, { "X-Table": table })).status).toBe(200);
+  const tables = ["--nodes", "typed-nodes", "--edges", "typed-edges", "--realm-col", "realm"];
+  expect((await engine("create-graph", "--name", "typed", ...tables)).stderr).toBe("");
+  const { nodes, edges } = await part("/typed/nodes/1/subgraph");
+  expect(nodes.map(({ id, labels, realm, props: { at: _at, ...props } }) => ({ id, labels, realm, props }))).toEqual([
+    { id: "1", labels: ["one"], realm: "r", props: { more: { a: ["x"] }, n: big } },
+    { id: "2", labels: ["two", "zwei"], realm: null, props: { more: "text" } },
+    { id: "3", labels: [], realm: null, props: {} },
+  ]);
+  expect(edges.map(({ src, type, dst }) => [src, type, dst])).toEqual([
+    ["1", "true", "2"],
+    ["1", "", "3"],
+  ]);
+  expect(await ask("/typed/stats?realm=r")).toEqual({ nodes: 1, edges: 0 });
+});
+
 test("names of columns and values are never a part of a query", async () => {
   const hostile = [
     `a' OR '1'='1`,

@@ -239,7 +239,10 @@ function columnsIn({ database, name, columns }: TableRecord, realm: string | und
     columns.find((each) => foldName(each.name) === foldName(column))?.type;
   const text = (column: string): string => {
     const value = `t.${quoteIdentifier(column)}`;
-    return typeOf(column)?.kind === "string" ? value : `CAST(${value} AS VARCHAR)`;
+    const kind = typeOf(column)?.kind;
+    if (kind === "string") return value;
+    // A JSON text without its quotes.
+    return kind === "dynamic" ? `(${value} ->> '$')` : `CAST(${value} AS VARCHAR)`;
   };
   /** A label, or a JSON array of them. */
   const list = (column: string): string => {
