@@ -12,8 +12,8 @@ import { catalogUrl } from "../../config/kinds.ts";
 import { valuesOf } from "../../config/option.ts";
 import { programCommand } from "../../core/distribution.ts";
 import { readIfThere, writeDurably } from "../../core/durable-file.ts";
-import { factsIn, factsLine, type ServiceManager, type ServiceUnit } from "../../install/service/definition.ts";
-import { managerOf } from "../../install/service/service.ts";
+import { factsIn, factsLine, type ServiceUnit } from "../../install/service/definition.ts";
+import { installedUnit, managerOf, uninstallUnit } from "../../install/service/service.ts";
 import { isWell, type PassResult } from "../../knowledge/filesync/file-sync.ts";
 import { agentHomeOf, lastPass } from "../../knowledge/filesync/open.ts";
 import { FILE_SYNC_OPTIONS } from "../../knowledge/filesync/options.ts";
@@ -44,6 +44,7 @@ const SYNC_UNIT: ServiceUnit<SyncDefinition> = {
     environment: { ENGINE_HOME: definition.home, ENGINE_CONFIG: definition.configFile },
     home: definition.home,
   }),
+  definitionIn: (text) => factsIn(text, MARK, syncDefinition),
 };
 
 type InstallFlags = { interval?: string; ccOnly?: true; cloudOnly?: true; json?: true };
@@ -103,7 +104,7 @@ async function installSync(context: CliContext, flags: InstallFlags): Promise<nu
   const only = [...(flags.ccOnly ? ["--cc-only"] : []), ...(flags.cloudOnly ? ["--cloud-only"] : [])];
   const definition = { command: [...programCommand()], flags: only, home, configFile: join(home, "sync.toml") };
   const manager = managerOf(SYNC_UNIT, context);
-  const before = await installedSync(manager);
+  const before = await installedUnit(SYNC_UNIT, manager);
   for (const note of await manager.prepare()) context.warn(note);
   const texts = {
     unit: manager.render(definition),
@@ -129,24 +130,11 @@ function intervalOf(text: string | undefined): number | undefined {
   return seconds;
 }
 
-/** @throws CliError for a file that is not ours. */
-async function installedSync(manager: ServiceManager<SyncDefinition>) {
-  const text = await readIfThere(manager.file);
-  if (text === undefined) return undefined;
-  const known = factsIn(text, MARK, syncDefinition);
-  if (known !== undefined) return { ...known, text };
-  throw new CliError(`${manager.file} was not written by \`${SYNC_UNIT.installedBy}\`: move it away first`);
-}
-
 async function uninstallSync(context: CliContext, { json }: { json?: true }): Promise<number> {
   const manager = managerOf(SYNC_UNIT, context);
-  const known = await installedSync(manager);
-  if (known !== undefined) {
-    await manager.deactivate();
-    // Its token goes with it.
-    for (const file of [manager.file, known.configFile]) await rm(file, { force: true });
-    await manager.forget();
-  }
+  const known = await uninstallUnit(SYNC_UNIT, manager);
+  // Its token goes with it.
+  if (known !== undefined) await rm(known.configFile, { force: true });
   if (json) await context.writeJson({ changed: known !== undefined, file: manager.file });
   else await context.writeLine(known === undefined ? "no service is installed" : `removed ${manager.file}`);
   return EXIT.ok;
@@ -154,7 +142,7 @@ async function uninstallSync(context: CliContext, { json }: { json?: true }): Pr
 
 async function showStatus(context: CliContext, { json }: { json?: true }): Promise<number> {
   const manager = managerOf(SYNC_UNIT, context);
-  const known = await installedSync(manager);
+  const known = await installedUnit(SYNC_UNIT, manager);
   const { config } = await context.loadConfig({});
   const last = await lastPass(config, context.deps.random);
   const state = known === undefined ? undefined : await manager.state();

@@ -4,8 +4,9 @@ import { withExamples } from "../../client/examples.ts";
 import { CliError, EXIT } from "../../client/failure.ts";
 import type { RegisterCommand } from "../../client/command.ts";
 import { address, bearerToken, formatAddress } from "../../config/kinds.ts";
+import { SERVE_UNIT } from "../service/definition.ts";
 import { awaitHealth, healthAt } from "../service/await-health.ts";
-import { installedService, installService, serviceManager, uninstallService } from "../service/service.ts";
+import { installedService, installService, serviceManager, uninstallUnit } from "../service/service.ts";
 
 /** From the start of the service to its first good answer. */
 const START_TIMEOUT_MS = 60_000;
@@ -75,10 +76,9 @@ function registerUninstall(group: Command, context: CliContext): void {
   withExamples(command, ["engine service uninstall"]).action(
     context.action(async ({ json }: { json?: true }) => {
       const manager = serviceManager(context);
-      const known = await installedService(manager);
-      const wasThere = await uninstallService(manager);
-      if (json) await context.writeJson({ changed: wasThere, file: manager.file });
-      else if (wasThere) await context.writeLine(`removed ${manager.file}; ${known?.home} stays as it is`);
+      const known = await uninstallUnit(SERVE_UNIT, manager);
+      if (json) await context.writeJson({ changed: known !== undefined, file: manager.file });
+      else if (known !== undefined) await context.writeLine(`removed ${manager.file}; ${known.home} stays as it is`);
       else await context.writeLine("no service is installed");
       return EXIT.ok;
     }),

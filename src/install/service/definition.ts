@@ -25,6 +25,8 @@ export type ServiceUnit<D> = {
   installedBy: string;
   /** What the system is told of it. */
   textOf(definition: D): UnitText;
+  /** What a text of ours says; undefined for one that somebody else wrote. */
+  definitionIn(text: string): D | undefined;
 };
 
 export type UnitText = {
@@ -86,6 +88,7 @@ export const SERVE_UNIT: ServiceUnit<ServiceDefinition> = {
     environment: { ENGINE_HOME: definition.home, ENGINE_CONFIG: definition.configFile },
     home: definition.home,
   }),
+  definitionIn: readHeader,
 };
 
 /** Seconds that a stopping server gets: a little more than its own limit (`ENGINE_DRAIN_TIMEOUT_SECS`, 30 unless set). */

@@ -10,7 +10,7 @@ import { programCommand } from "../../core/distribution.ts";
 import { messageOf, systemCodeOf } from "../../core/errors.ts";
 import { readIfThere, writeDurably } from "../../core/durable-file.ts";
 import { toolRunner } from "../run-tool.ts";
-import { readHeader, SERVE_UNIT, type ServiceDefinition, type ServiceManager, type ServiceUnit } from "./definition.ts";
+import { SERVE_UNIT, type ServiceDefinition, type ServiceManager, type ServiceUnit } from "./definition.ts";
 import { Launchd } from "./launchd.ts";
 import { Systemd } from "./systemd.ts";
 
@@ -48,17 +48,25 @@ export function managerOf<D>(
 }
 
 /** What the file of the service says; undefined where there is none. @throws CliError for a file that is not ours. */
-export async function installedService(manager: ServiceManager): Promise<InstalledService | undefined> {
+export function installedService(manager: ServiceManager): Promise<Installed<ServiceDefinition> | undefined> {
+  return installedUnit(SERVE_UNIT, manager);
+}
+
+/** The same of any service of this program. */
+export async function installedUnit<D extends object>(
+  service: ServiceUnit<D>,
+  manager: ServiceManager<D>,
+): Promise<Installed<D> | undefined> {
   const text = await readIfThere(manager.file);
   if (text === undefined) return undefined;
-  const known = readHeader(text);
+  const known = service.definitionIn(text);
   if (known === undefined) {
-    throw new CliError(`${manager.file} was not written by \`engine service install\`: move it away first`);
+    throw new CliError(`${manager.file} was not written by \`${service.installedBy}\`: move it away first`);
   }
   return { text, ...known };
 }
 
-export type InstalledService = ServiceDefinition & { text: string };
+type Installed<D> = D & { text: string };
 
 export type InstallOptions = { listen: Address; home: string; token: string | undefined };
 
@@ -87,13 +95,17 @@ export async function installService(
   return { notes, hasChanged };
 }
 
-/** Stops the service and removes its file; data and options stay. False where there was none. */
-export async function uninstallService(manager: ServiceManager): Promise<boolean> {
-  if ((await installedService(manager)) === undefined) return false;
+/** Stops a service and removes its file; data and options stay. What there was; undefined where there was nothing. */
+export async function uninstallUnit<D extends object>(
+  service: ServiceUnit<D>,
+  manager: ServiceManager<D>,
+): Promise<Installed<D> | undefined> {
+  const known = await installedUnit(service, manager);
+  if (known === undefined) return undefined;
   await manager.deactivate();
   await rm(manager.file, { force: true });
   await manager.forget();
-  return true;
+  return known;
 }
 
 const HEADER = [

@@ -31,8 +31,9 @@ const DEFAULT_TYPE = "project";
 /** Aliases that a document may resolve: far fewer than would make it grow without end. */
 const MAX_ALIASES = 10;
 
-/** Reads the text of a file called `<stem>.md`. Undefined where its front matter is no YAML with members. */
-export function parseFact(text: string, stem: string): FactFile | undefined {
+/** Reads the text of a file of that name. Undefined where its front matter is no YAML with members. */
+export function parseFact(text: string, file: string): FactFile | undefined {
+  const stem = stemOf(file);
   const matter = frontMatterOf(text);
   if (matter === undefined) {
     return { name: stem, description: "", type: DEFAULT_TYPE, body: text.trim(), nodeId: undefined };
@@ -66,6 +67,11 @@ export function printFact(
   setIn(document, ["metadata", "type"], type);
   if (nodeId !== undefined) setIn(document, ["metadata", "engine_id"], nodeId);
   return `---\n${document.toString({ lineWidth: 0 }).trimEnd()}\n---\n\n${body}\n`;
+}
+
+/** What a file is called without its ending, where nothing in it says. */
+export function stemOf(file: string): string {
+  return file.replace(/\.md$/, "");
 }
 
 /** The names in `[[…]]` of a text. */

@@ -1,10 +1,11 @@
+import { stemOf } from "./fact-file.ts";
 import type { ProjectMemory } from "./project-memory.ts";
 import type { ProjectState } from "./state.ts";
 
 /** Makes edges of what files link to, takes those back that they link to no more, and resolves to those that are. */
 export async function linkEdges(memory: ProjectMemory, { files, edges }: ProjectState): Promise<[string, string][]> {
   const byName = new Map<string, string>();
-  for (const [file, { nodeId }] of Object.entries(files)) byName.set(folded(file.slice(0, -3)), nodeId);
+  for (const [file, { nodeId }] of Object.entries(files)) byName.set(folded(stemOf(file)), nodeId);
   // Names go before names of files.
   for (const { name, nodeId } of Object.values(files)) byName.set(folded(name), nodeId);
   const wanted = new Map<string, [string, string]>();

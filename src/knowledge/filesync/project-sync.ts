@@ -99,7 +99,7 @@ async function stepsOf(deps: ProjectSyncDeps, { state, files, skipped, nodes }: 
       continue;
     }
     const read = await readText(folder, seen.name);
-    const fact = read === undefined ? undefined : parseFact(read.text, seen.name.slice(0, -3));
+    const fact = read === undefined ? undefined : parseFact(read.text, seen.name);
     if (read !== undefined && fact !== undefined) reads.set(seen.name, { ...read, fact });
     else {
       const reason =
@@ -271,7 +271,7 @@ async function followMemory(
     return (await removeFile(folder, name, { before: known.file, random })) ? undefined : CHANGED;
   const before = step.isThere ? await readText(folder, name) : undefined;
   if (step.isThere && before?.hash !== known.file) return CHANGED;
-  const written = before === undefined ? undefined : parseFact(before.text, name.slice(0, -3));
+  const written = before === undefined ? undefined : parseFact(before.text, name);
   if (before !== undefined && maskSecrets(before.text) !== before.text) {
     return "it holds a secret, which its memory does not: bring them together by hand";
   }
@@ -292,7 +292,7 @@ async function pairNow(
   promoted: boolean,
 ): Promise<SyncedFile | undefined> {
   const read = await readText(folder, name);
-  const fact = read === undefined ? undefined : parseFact(read.text, name.slice(0, -3));
+  const fact = read === undefined ? undefined : parseFact(read.text, name);
   return read === undefined || fact === undefined ? undefined : pairOf({ ...read, fact }, node, promoted);
 }
 

@@ -5,16 +5,7 @@ import type { MemoryScope } from "../memory/service.ts";
 import { usToText } from "../memory/times.ts";
 import { brief } from "./brief.ts";
 import { GRAPH_LIMITS } from "./limits.ts";
-import type {
-  Counts,
-  EdgeQuestion,
-  Found,
-  GraphEdge,
-  GraphNode,
-  GraphSource,
-  SearchQuestion,
-  Vocabulary,
-} from "./model.ts";
+import type { EdgeQuestion, GraphEdge, GraphNode } from "./model.ts";
 import type { AskSql } from "./queries.ts";
 import { SqlGraph } from "./sql-graph.ts";
 
@@ -25,36 +16,19 @@ import { SqlGraph } from "./sql-graph.ts";
  * A link may lead into another graph (`namespace`). Its end is a node here, too: with the id `<graph>/<id>`, the label
  * `elsewhere` and no links but those that lead there.
  */
-export class MemoryGraph implements GraphSource {
-  readonly #whole: SqlGraph;
+export class MemoryGraph extends SqlGraph {
   readonly #store: MemoryStore;
   readonly #scope: MemoryScope;
   readonly #nowUs: () => number;
 
   constructor(deps: { ask: AskSql; store: MemoryStore; scope: MemoryScope; nowUs: () => number }) {
-    this.#whole = new SqlGraph(deps.ask, NODES, EDGES);
+    super(deps.ask, NODES, EDGES);
     this.#store = deps.store;
     this.#scope = deps.scope;
     this.#nowUs = deps.nowUs;
   }
 
-  async mostLinked(question: { realm: string | undefined; limit: number }): Promise<string[]> {
-    return await this.#whole.mostLinked(question);
-  }
-
-  async counts(question: { realm: string | undefined }): Promise<Counts> {
-    return await this.#whole.counts(question);
-  }
-
-  async vocabulary(): Promise<Vocabulary> {
-    return await this.#whole.vocabulary();
-  }
-
-  async search(question: SearchQuestion): Promise<Found> {
-    return await this.#whole.search(question);
-  }
-
-  async nodes(ids: readonly string[], detail: "brief" | "whole"): Promise<GraphNode[]> {
+  override async nodes(ids: readonly string[], detail: "brief" | "whole"): Promise<GraphNode[]> {
     const nowUs = this.#nowUs();
     const inMemory = ids.filter((id) => elsewhere(id) === undefined);
     const known = await this.#store.known(this.#scope.databaseId, "node", inMemory);
@@ -65,7 +39,7 @@ export class MemoryGraph implements GraphSource {
     return [...own, ...ids.flatMap((id) => elsewhere(id) ?? [])];
   }
 
-  async edges({ ids, direction, onlyInternal, limit }: EdgeQuestion): Promise<GraphEdge[]> {
+  override async edges({ ids, direction, onlyInternal, limit }: EdgeQuestion): Promise<GraphEdge[]> {
     const nowUs = this.#nowUs();
     const asked = new Set(ids);
     const inMemory = ids.filter((id) => elsewhere(id) === undefined);

@@ -5,7 +5,7 @@ import { databaseHeader } from "../../../server/schemas.ts";
 import { GRAPH_LIMITS } from "../limits.ts";
 import { DIRECTIONS } from "../model.ts";
 import type { Asking } from "../queries.ts";
-import type { GraphService } from "../service.ts";
+import type { GraphPlace, GraphService } from "../service.ts";
 
 /** What the routes of graphs work with. */
 export type GraphDeps = { graphs: GraphService };
@@ -89,6 +89,16 @@ function askingOf({
   return { caller, address, requestId, signal: request.signal };
 }
 
+function placeOf({
+  params: { graph },
+  headers: { "x-database": database },
+}: {
+  params: { graph: string };
+  headers: { "x-database": string };
+}): GraphPlace {
+  return { database, graph };
+}
+
 const graphsRoute = defineRoute({
   method: "GET",
   path: "/v1/graph",
@@ -132,11 +142,9 @@ const graphOverviewRoute = defineRoute({
     ({ graphs }: GraphDeps) =>
     async (call) => {
       const {
-        params: { graph },
-        headers: { "x-database": database },
         query: { realm, limit },
       } = call;
-      return jsonResponse(200, await graphs.overview(askingOf(call), { database, graph }, { realm, limit }));
+      return jsonResponse(200, await graphs.overview(askingOf(call), placeOf(call), { realm, limit }));
     },
 });
 
@@ -152,11 +160,9 @@ const graphStatsRoute = defineRoute({
     ({ graphs }: GraphDeps) =>
     async (call) => {
       const {
-        params: { graph },
-        headers: { "x-database": database },
         query: { realm },
       } = call;
-      return jsonResponse(200, await graphs.counts(askingOf(call), { database, graph }, { realm }));
+      return jsonResponse(200, await graphs.counts(askingOf(call), placeOf(call), { realm }));
     },
 });
 
@@ -173,11 +179,7 @@ const graphSchemaRoute = defineRoute({
   handler:
     ({ graphs }: GraphDeps) =>
     async (call) => {
-      const {
-        params: { graph },
-        headers: { "x-database": database },
-      } = call;
-      const { labels, edgeTypes } = await graphs.vocabulary(askingOf(call), { database, graph });
+      const { labels, edgeTypes } = await graphs.vocabulary(askingOf(call), placeOf(call));
       return jsonResponse(200, { labels, edge_types: edgeTypes });
     },
 });
@@ -194,10 +196,9 @@ const graphNodeRoute = defineRoute({
     ({ graphs }: GraphDeps) =>
     async (call) => {
       const {
-        params: { graph, id },
-        headers: { "x-database": database },
+        params: { id },
       } = call;
-      return jsonResponse(200, await graphs.node(askingOf(call), { database, graph }, id));
+      return jsonResponse(200, await graphs.node(askingOf(call), placeOf(call), id));
     },
 });
 
@@ -215,12 +216,11 @@ const graphSubgraphRoute = defineRoute({
     ({ graphs }: GraphDeps) =>
     async (call) => {
       const {
-        params: { graph, id },
-        headers: { "x-database": database },
+        params: { id },
         query: { depth },
       } = call;
       const question = { id, depth, limit: GRAPH_LIMITS.nodes };
-      return jsonResponse(200, await graphs.subgraph(askingOf(call), { database, graph }, question));
+      return jsonResponse(200, await graphs.subgraph(askingOf(call), placeOf(call), question));
     },
 });
 
@@ -242,14 +242,10 @@ const graphNeighborsRoute = defineRoute({
   handler:
     ({ graphs }: GraphDeps) =>
     async (call) => {
-      const {
-        params: { graph },
-        headers: { "x-database": database },
-        json,
-      } = call;
+      const { json } = call;
       const { node_ids: ids, direction, only_internal: onlyInternal, limit } = json;
       const question = { ids, direction, onlyInternal, limit };
-      return jsonResponse(200, await graphs.neighbours(askingOf(call), { database, graph }, question));
+      return jsonResponse(200, await graphs.neighbours(askingOf(call), placeOf(call), question));
     },
 });
 
@@ -275,13 +271,9 @@ const graphSearchRoute = defineRoute({
   handler:
     ({ graphs }: GraphDeps) =>
     async (call) => {
-      const {
-        params: { graph },
-        headers: { "x-database": database },
-        json,
-      } = call;
+      const { json } = call;
       const question = { ...json, realm: json.realm ?? undefined };
-      return jsonResponse(200, await graphs.search(askingOf(call), { database, graph }, question));
+      return jsonResponse(200, await graphs.search(askingOf(call), placeOf(call), question));
     },
 });
 
