@@ -16,9 +16,9 @@ export async function runCommandLine(features?: readonly EngineFeature[]): Promi
       const { runRoles } = await import("./run.ts");
       return runRoles({ ...options, features });
     },
-    embed: async (loaded) => {
+    embed: async (loaded, how) => {
       const { embedEngine } = await import("./embedded.ts");
-      return embedEngine({ ...loaded, features, isLocal: true });
+      return embedEngine({ ...loaded, ...how, features, isLocal: true });
     },
     features: listed,
     migrations: async () => (await import("../src/feature/collect.ts")).migrationsOf(await listed()),

@@ -1,5 +1,5 @@
 import { AuditLog } from "../src/auth/audit.ts";
-import type { EmbeddedEngine } from "../src/client/context.ts";
+import type { EmbeddedEngine, EmbedOptions } from "../src/client/context.ts";
 import type { LoadedConfig } from "../src/config/load.ts";
 import { Cleanup, type Service } from "../src/core/lifecycle.ts";
 import { assertLimits } from "../src/core/limits.ts";
@@ -35,7 +35,9 @@ const PLAN: Plan = {
  * The engine inside the process of `engine mcp`: memories, queries and tables, asked over the socket of its home. It has no
  * port, no routes, no jobs and no sandboxes.
  */
-export async function embedEngine(options: LoadedConfig & PartsOptions): Promise<EmbeddedEngine | undefined> {
+export async function embedEngine(
+  options: LoadedConfig & PartsOptions & EmbedOptions,
+): Promise<EmbeddedEngine | undefined> {
   assertLimits();
   const log = createLog(options.config.logLevel);
   for (const warning of options.warnings) log.warn(warning);
@@ -54,7 +56,7 @@ export async function embedEngine(options: LoadedConfig & PartsOptions): Promise
     const parts = createParts(options, log, cleanup);
     await registerMetrics(parts.features, parts.metrics);
     parts.metrics.buildInfo.set({ version: VERSION, roles: "mcp" }, 1);
-    for (const service of await buildServices(parts, await openStorage(parts))) {
+    for (const service of await buildServices(parts, await openStorage(parts), options)) {
       await service.run();
       started.push(service);
     }
@@ -69,7 +71,7 @@ export async function embedEngine(options: LoadedConfig & PartsOptions): Promise
 }
 
 /** In the order in which they start: the socket last of what answers. */
-async function buildServices(parts: Parts, storage: Storage): Promise<Service[]> {
+async function buildServices(parts: Parts, storage: Storage, { isForAgent }: EmbedOptions): Promise<Service[]> {
   const heartBeat = await announceServer(PLAN, parts, storage);
   const deps = { ...parts, ...storage, audit: new AuditLog(storage.records, parts.newId) };
   const memory = memoryHere(deps);
@@ -78,6 +80,6 @@ async function buildServices(parts: Parts, storage: Storage): Promise<Service[]>
   const { mcp, service } = mcpHere({ ...deps, ...memory, graphs, queries, rows: rowsHere(parts, storage, undefined) });
   const ports = { ...storage, sealPool: undefined, isBusy: () => false };
   const background = await backgroundServices(PLAN, parts, ports);
-  const files = fileSyncAtStart(parts, memory.memory);
+  const files = isForAgent ? fileSyncAtStart(parts, memory.memory) : [];
   return [heartBeat, recallService(memory), service, ...background, mcpSocket(parts, mcp), ...files];
 }

@@ -22,6 +22,11 @@ export type ServeOptions = LoadedConfig & {
   askPassword?: (why: string) => Promise<string>;
 };
 
+export type EmbedOptions = {
+  /** Whether it stays for an agent, whose memory files are synced then; a command that asks one thing leaves them alone. */
+  isForAgent: boolean;
+};
+
 /** An engine inside the process of a command. */
 export type EmbeddedEngine = {
   /** Lets what it has accepted finish, and gives the catalog up. */
@@ -36,7 +41,7 @@ export type ContextDeps = {
    * Opens the engine of this machine inside this process, for the agents of its user: it listens on the socket of its home
    * alone. Undefined while another process has the catalog. The caller holds the lock of the socket.
    */
-  embed?: (loaded: LoadedConfig) => Promise<EmbeddedEngine | undefined>;
+  embed?: (loaded: LoadedConfig, how: EmbedOptions) => Promise<EmbeddedEngine | undefined>;
   /** The options of features. */
   rows: () => Promise<OptionRows>;
   /** Every table of the program, for commands that open the catalog themselves. */

@@ -1,14 +1,18 @@
+import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { runHere } from "../../src/cli/cli.test-kit.ts";
 import { passResult, type PassResult } from "../../src/knowledge/filesync/file-sync.ts";
 import { StdioAgent } from "../api/mcp-stdio.test-kit.ts";
 import { CalledServices, type Json } from "../api/services.test-kit.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
-import { startEngine } from "../support/engine.ts";
+import { cleanEnv, startEngine } from "../support/engine.ts";
+
+const PROGRAM = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
 
 let cloud: CalledServices<"ann">;
 beforeAll(async () => {
@@ -178,6 +182,16 @@ test("engine mcp syncs files when it opens the engine, unless it is told not to"
   };
   expect(await recalled({ ENGINE_CA_SYNC_ON_MCP: "0" })).toBe(0);
   expect(await recalled({})).toBe(1);
+});
+
+test("a command that asks the engine of the home one thing leaves files alone", async () => {
+  const machine = new Machine();
+  machine.write("a.md", "The zebra sleeps at noon");
+  const env = { ...cleanEnv(), ...machine.env };
+  const asked = spawnSync(process.execPath, [PROGRAM, "recall", "zebra"], { env, encoding: "utf8" });
+  expect([asked.status, asked.stderr, asked.stdout]).toEqual([0, "", "nothing that is remembered fits\n"]);
+  const { projects } = await machine.sync({}, "--cc-only");
+  expect(projects[0]?.done).toEqual([{ file: "a.md", action: "saved" }]);
 });
 
 test("engine serve syncs files as they change, where that is asked for", async () => {

@@ -46,7 +46,7 @@ export async function callTool(
   const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } };
   const { result, error } =
     chosen === undefined
-      ? await askHome(context, loaded, body, { database, mayOpen: isBrief !== true })
+      ? await askHome(context, loaded, body, { database, mayOpen: isBrief !== true, isForAgent: false })
       : await callDatabase(context, chosen, database, { method: "POST", path: "/mcp/v1", body });
   const target = chosen ?? { url: socketPathOf(loaded.config.home), origin: "default" };
   if (isJson(error)) throw new CliError(visible(fieldText(error["message"])));

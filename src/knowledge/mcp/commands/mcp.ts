@@ -20,7 +20,11 @@ export const register: RegisterCommand = (program, context) => {
 
 async function serve(context: CliContext): Promise<number> {
   const { clock, stdin } = context.deps;
-  const engine = new HomeEngine(context, await context.loadConfigQuietly({}), { database: "default", mayOpen: true });
+  const engine = new HomeEngine(context, await context.loadConfigQuietly({}), {
+    database: "default",
+    mayOpen: true,
+    isForAgent: true,
+  });
   const relay = new StdioRelay({
     input: stdin as AsyncIterable<Uint8Array>,
     write: (text) => context.write(text),

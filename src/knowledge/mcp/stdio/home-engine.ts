@@ -19,6 +19,8 @@ export type HomeEngineOptions = {
   database: string;
   /** Whether it is opened in this process where nobody listens. */
   mayOpen: boolean;
+  /** Whether it then stays for an agent, or only as long as one question takes. */
+  isForAgent: boolean;
 };
 
 export type AskOptions = {
@@ -38,18 +40,20 @@ export class HomeEngine {
   readonly #messenger: Messenger;
   readonly #newId: () => string;
   readonly #mayOpen: boolean;
+  readonly #isForAgent: boolean;
   #opening: Promise<void> | undefined;
   #release: (() => Promise<void>) | undefined;
   #isClosed = false;
 
   /** @throws CliError where the home has a path that is too long for a socket */
-  constructor(context: CliContext, loaded: LoadedConfig, { database, mayOpen }: HomeEngineOptions) {
+  constructor(context: CliContext, loaded: LoadedConfig, { database, mayOpen, isForAgent }: HomeEngineOptions) {
     const path = socketPathOf(loaded.config.home);
     const problem = socketPathProblem(path);
     if (problem !== undefined) throw new CliError(problem, EXIT.usage);
     this.#context = context;
     this.#loaded = loaded;
     this.#mayOpen = mayOpen;
+    this.#isForAgent = isForAgent;
     this.#messenger = messagesTo(path, database);
     this.#newId = uuidV7Source(context.deps.clock, context.deps.random);
   }
@@ -98,7 +102,7 @@ export class HomeEngine {
     if (lock === undefined) return;
     let engine: EmbeddedEngine | undefined;
     try {
-      engine = await embed(this.#loaded);
+      engine = await embed(this.#loaded, { isForAgent: this.#isForAgent });
     } finally {
       if (engine === undefined) lock.release();
     }
