@@ -1,5 +1,6 @@
 import { lstat, mkdir, rm } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { dirname } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -15,7 +16,7 @@ import { MCP_LIMITS } from "../limits.ts";
 import { mcpBody, rpcFailure } from "../routes/mcp.ts";
 import { headersOf } from "./protocol-headers.ts";
 
-export type SocketServerOptions = { path: string; mcp: McpHttp; newId: IdSource; log: Log };
+export type SocketServerOptions = { path: string; mcp: Pick<McpHttp, "post">; newId: IdSource; log: Log };
 
 /**
  * `POST /mcp/v1` on a socket in the file system, for the relays (`relay.ts`) and commands of this machine. Only the user who
@@ -24,12 +25,19 @@ export type SocketServerOptions = { path: string; mcp: McpHttp; newId: IdSource;
 export class SocketServer {
   readonly #options: SocketServerOptions;
   readonly #server: Server;
+  /** Of each connection, how many messages of it are not answered yet. */
+  readonly #unanswered = new Map<Socket, number>();
+  #isDraining = false;
 
   constructor(options: SocketServerOptions) {
     this.#options = options;
     this.#server = createServer((request, response) => void this.#answer(request, response));
     // Relays keep their connections: one that the server closes between two messages would cost them a repetition.
     this.#server.keepAliveTimeout = 0;
+    this.#server.on("connection", (socket: Socket) => {
+      this.#unanswered.set(socket, 0);
+      socket.once("close", () => this.#unanswered.delete(socket));
+    });
   }
 
   /**
@@ -49,12 +57,16 @@ export class SocketServer {
     });
   }
 
-  /** Takes nothing new; resolves when everything that was asked is answered. */
+  /**
+   * Takes nothing new; resolves when everything that was asked is answered. Each connection ends with its last answer: one
+   * that nothing was said on would stay for as long as its client likes.
+   */
   async drain(): Promise<void> {
     if (!this.#server.listening) return;
+    this.#isDraining = true;
     await new Promise<void>((resolve) => {
       this.#server.close(() => resolve());
-      this.#server.closeIdleConnections();
+      for (const socket of this.#unanswered.keys()) this.#endIfDone(socket);
     });
   }
 
@@ -63,7 +75,23 @@ export class SocketServer {
     this.#server.closeAllConnections();
   }
 
+  /** Has the connection closed by this side, once what was written is out, where nothing more is to be answered on it. */
+  #endIfDone(socket: Socket): void {
+    if (this.#isDraining && this.#unanswered.get(socket) === 0) socket.destroySoon();
+  }
+
+  #count(socket: Socket, change: 1 | -1): void {
+    const count = this.#unanswered.get(socket);
+    if (count !== undefined) this.#unanswered.set(socket, count + change);
+  }
+
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { socket } = request;
+    this.#count(socket, 1);
+    response.once("close", () => {
+      this.#count(socket, -1);
+      this.#endIfDone(socket);
+    });
     const requestId = this.#options.newId();
     try {
       await send(response, await this.#handle(request, response, requestId));
