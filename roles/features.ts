@@ -12,6 +12,7 @@ import { QUERY } from "../src/query/feature.ts";
 import { SERVERS } from "../src/servers/feature.ts";
 import { FILE_SYNC } from "../src/knowledge/filesync/feature.ts";
 import { GRAPH } from "../src/knowledge/graph/feature.ts";
+import { AGENT } from "../src/knowledge/agent/feature.ts";
 import { MCP } from "../src/knowledge/mcp/feature.ts";
 import { MEMORY } from "../src/knowledge/memory/feature.ts";
 import { SANDBOX } from "../src/sandbox/feature.ts";
@@ -81,6 +82,7 @@ export const FEATURES: readonly EngineFeature[] = [
   MEMORY,
   GRAPH,
   MCP,
+  AGENT,
   FILE_SYNC,
   SANDBOX,
   INSTALL,

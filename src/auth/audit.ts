@@ -57,7 +57,10 @@ export type AuditAction =
   | "sandbox.message"
   | "sandbox.shell"
   | "memory.erase"
-  | "memory.settings";
+  | "memory.settings"
+  | "agent.engine"
+  | "agent.skills"
+  | "agent.session_delete";
 
 export type AuditEvent = {
   origin: Origin;

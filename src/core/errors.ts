@@ -99,8 +99,13 @@ export const ERROR_CODES = {
   },
   internal: { status: 500, doc: "An unexpected failure; the log has the request id." },
   not_configured: { status: 501, doc: "The operator has not configured what this route needs; the message names it." },
+  engine_failed: {
+    status: 502,
+    doc: "The provider of the agent's model refused or failed; the message has its words.",
+  },
   oauth_failed: { status: 502, doc: "The provider refused the account's connection; the message has its code." },
   unavailable: { status: 503, doc: "The server is draining or a component is not available." },
+  engine_timeout: { status: 504, doc: "The provider of the agent's model did not answer in time." },
   sandbox_timeout: { status: 504, doc: "The node of the sandbox did not answer in time." },
   timeout: { status: 504, doc: "What listens on a port of the sandbox did not answer in time." },
   insufficient_storage: { status: 507, doc: "The disk is full or read-only; nothing of this request was stored." },

@@ -1,0 +1,106 @@
+import * as kinds from "../../config/kinds.ts";
+import { option, optional } from "../../config/option.ts";
+
+const concurrent = kinds.integer({ min: 0, max: 10_000 });
+
+/** The options of the agent. Where a provider is, and which keys it is sent, only the operator says. */
+export const AGENT_OPTIONS = {
+  agentMaxConcurrent: option({
+    env: "ENGINE_AGENT_MAX_CONCURRENT",
+    toml: "agent.max_concurrent",
+    kind: concurrent,
+    default: 0,
+    side: "S",
+    doc: "Runs of the agent per node, excess answers 429; 0 sets no limit.",
+  }),
+  agentMaxConcurrentPerTenant: option({
+    env: "ENGINE_AGENT_MAX_CONCURRENT_PER_TENANT",
+    toml: "agent.max_concurrent_per_tenant",
+    kind: concurrent,
+    default: 0,
+    side: "S",
+    doc: "Runs of the agent per tenant, which is a caller in a database; excess answers 429; 0 sets no limit.",
+  }),
+  agentRetryAfterSecs: option({
+    env: "ENGINE_AGENT_RETRY_AFTER_SECS",
+    toml: "agent.retry_after_secs",
+    kind: kinds.integer({ min: 1, max: 3_600 }),
+    default: 1,
+    side: "S",
+    doc: "`Retry-After` of a question that is refused for these limits.",
+  }),
+  agentEngineRole: option({
+    env: "ENGINE_AGENT_ENGINE_ROLE",
+    toml: "agent.engine_role",
+    kind: kinds.oneOf(["read", "write", "admin"]),
+    default: "read",
+    side: "S",
+    doc: "The role that choosing and testing the engine of the agent takes.",
+  }),
+  localModelHost: option({
+    env: "ENGINE_LOCALMODEL_HOST",
+    toml: "agent.localmodel_host",
+    kind: kinds.baseUrl,
+    default: "http://localhost:11434",
+    side: "S",
+    doc: "Where the engine `localmodel` is asked: a server of chat completions, without the path of its API.",
+  }),
+  localModelHosts: optional({
+    env: "ENGINE_LOCALMODEL_HOSTS",
+    toml: "agent.localmodel_hosts",
+    kind: kinds.peerUrls,
+    whenUnset: "ENGINE_LOCALMODEL_HOST only",
+    side: "S",
+    doc: "Further addresses that the field `host` of the engine may name.",
+  }),
+  anthropicBaseUrl: option({
+    env: "ANTHROPIC_BASE_URL",
+    toml: "agent.anthropic_base_url",
+    kind: kinds.baseUrl,
+    default: "https://api.anthropic.com",
+    side: "S",
+    doc: "Where the engine `anthropic` is asked. Keys are sent there and nowhere else.",
+  }),
+  anthropicApiKey: optional({
+    env: "ANTHROPIC_API_KEY",
+    toml: "agent.anthropic_api_key",
+    kind: kinds.bearerToken,
+    whenUnset: "the engine `anthropic` needs a credential",
+    side: "S",
+    secret: true,
+    doc: "The key of the engine `anthropic`, where its configuration names no credential.",
+  }),
+  openaiBaseUrl: option({
+    env: "OPENAI_BASE_URL",
+    toml: "agent.openai_base_url",
+    kind: kinds.baseUrl,
+    default: "https://api.openai.com",
+    side: "S",
+    doc: "Where the engine `openai` is asked, without `/v1`. Keys are sent there and nowhere else.",
+  }),
+  openaiApiKey: optional({
+    env: "OPENAI_API_KEY",
+    toml: "agent.openai_api_key",
+    kind: kinds.bearerToken,
+    whenUnset: "the engine `openai` needs a credential",
+    side: "S",
+    secret: true,
+    doc: "The key of the engine `openai`, where its configuration names no credential.",
+  }),
+  sessionSummaryEvery: option({
+    env: "ENGINE_SESSION_SUMMARY_EVERY",
+    toml: "agent.session_summary_every",
+    kind: kinds.integer({ min: 1, max: 1_000 }),
+    default: 12,
+    side: "S",
+    doc: "Turns of a session after which what was said before is summarised anew.",
+  }),
+  skillsDir: optional({
+    env: "ENGINE_SKILLS_DIR",
+    toml: "agent.skills_dir",
+    kind: kinds.path,
+    whenUnset: "those that come with the program, and below `ENGINE_HOME/skills`",
+    side: "S",
+    doc: "A folder with skills of the agent, besides those: each is a folder with a file `SKILL.md`.",
+  }),
+} as const;
