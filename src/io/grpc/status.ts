@@ -101,6 +101,8 @@ const STATUS_OF: Readonly<Record<ErrorCode, GrpcStatusName>> = {
   query_failed: "INTERNAL",
   ingest_failed: "INTERNAL",
   internal: "INTERNAL",
+  engine_failed: "UNAVAILABLE",
+  engine_timeout: "DEADLINE_EXCEEDED",
   oauth_failed: "UNAVAILABLE",
   unavailable: "UNAVAILABLE",
 };
