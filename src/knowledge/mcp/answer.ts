@@ -1,16 +1,21 @@
+import type { EngineError } from "../../core/errors.ts";
 import { MCP_LIMITS } from "./limits.ts";
 import type { Tool, ToolResult } from "./tool.ts";
 
 /**
  * The answer of a tool: a structured result, and the same as text for clients that read no other. Where the text would be
- * longer than `MCP_LIMITS.textBytes`, the ends of the result's lists are left out first, then the ends of its texts, and
+ * longer than `maxBytes`, the ends of the result's lists are left out first, then the ends of its texts, and
  * `truncated` says so.
  */
-export function fitted(result: ToolResult, lists: Tool["lists"]): { value: ToolResult; text: string } {
+export function fitted(
+  result: ToolResult,
+  lists: Tool["lists"],
+  maxBytes: number = MCP_LIMITS.textBytes,
+): { value: ToolResult; text: string } {
   const whole = JSON.stringify(result);
-  if (fits(whole)) return { value: result, text: whole };
+  if (Buffer.byteLength(whole) <= maxBytes) return { value: result, text: whole };
   for (const longest of TEXT_CHARS) {
-    const value = withinLists({ ...(clipped(result, longest) as ToolResult), truncated: true }, lists);
+    const value = withinLists({ ...(clipped(result, longest) as ToolResult), truncated: true }, lists, maxBytes);
     if (value === undefined) continue;
     return { value, text: JSON.stringify(value) };
   }
@@ -22,16 +27,12 @@ const TEXT_CHARS = [Number.POSITIVE_INFINITY, 8_192, 2_048, 512, 128] as const;
 /** Items that stay of a list that is not one of those named: a text of which a million are is no text any more. */
 const ITEMS = 200;
 
-function fits(text: string): boolean {
-  return Buffer.byteLength(text) <= MCP_LIMITS.textBytes;
-}
-
 /** As much of the lists as there is room for, those named last left out first; undefined when not one item fits. */
-function withinLists(result: ToolResult, lists: Tool["lists"]): ToolResult | undefined {
+function withinLists(result: ToolResult, lists: Tool["lists"], maxBytes: number): ToolResult | undefined {
   const value: ToolResult = { ...result };
   const full = lists.flatMap((name) => (Array.isArray(result[name]) ? [{ name, items: result[name] }] : []));
   for (const { name } of full) value[name] = [];
-  let left = MCP_LIMITS.textBytes - Buffer.byteLength(JSON.stringify(value));
+  let left = maxBytes - Buffer.byteLength(JSON.stringify(value));
   if (left < 0) return undefined;
   const isEmpty = full.every(({ items }) => items.length === 0);
   let taken = 0;
@@ -70,3 +71,16 @@ function clipped(value: unknown, longest: number, depth = 0): unknown {
 export function clippedText(text: string, longest: number): string {
   return text.length <= longest ? text : `${text.slice(0, longest).toWellFormed()}…`;
 }
+
+/** As the routes tell errors, so that a model can mend its call: `{error: {code, message, …}}`. */
+export function errorText({ code, message, details }: EngineError, requestId: string): string {
+  const { line, column, suggestion, hint, budget, headers } = details;
+  const retryAfterSecs = headers?.["Retry-After"];
+  const retry = retryAfterSecs === undefined ? {} : { retry_after_secs: Number(retryAfterSecs) };
+  const shown = clippedText(message, MESSAGE_CHARS);
+  return JSON.stringify({
+    error: { code, message: shown, request_id: requestId, line, column, suggestion, hint, budget, ...retry },
+  });
+}
+
+const MESSAGE_CHARS = 4_096;

