@@ -36,18 +36,19 @@ export function toolNamed(name: string): Tool | undefined {
 }
 
 /** A tool as `tools/list` has it. */
-export type ListedTool = ReturnType<typeof listed>;
+export type ListedTool = ReturnType<typeof listedTool>;
 
 const lists = new Map<CallerRole, readonly ListedTool[]>();
 
 /** The tools that a caller with the role may call. Made once: every client asks for it. */
 export function toolsFor(role: CallerRole): readonly ListedTool[] {
-  const made = lists.get(role) ?? TOOLS.filter((tool) => mayCall(tool, role)).map(listed);
+  const made = lists.get(role) ?? TOOLS.filter((tool) => mayCall(tool, role)).map(listedTool);
   lists.set(role, made);
   return made;
 }
 
-function listed({ name, title, description, role, hints, input, output }: Tool) {
+/** The tool in the words of the protocol. */
+export function listedTool({ name, title, description, role, hints, input, output }: Tool) {
   const isReader = role === "read";
   return {
     name,
