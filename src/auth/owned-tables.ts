@@ -27,6 +27,8 @@ const ENGINE_TABLES: readonly OwnedTable[] = [
     unique: { columns: ["name"] },
     also: () => ({ set: NO_ADMIN, values: [] }),
   },
+  { name: "agent_sessions", column: "owner" },
+  { name: "agent_runs", column: "owner" },
 ];
 
 export const OWNED_TABLES: readonly OwnedTable[] = [...ENGINE_TABLES, ...SANDBOX_TABLES];

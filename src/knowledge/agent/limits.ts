@@ -24,8 +24,9 @@ export const AGENT_LIMITS = {
   sourceChars: 200,
   /** Lists of sessions. */
   sessions: 200,
-  /** Of the turns of a session: what one answer brings. */
+  /** Of the turns of a session: what one answer brings, and the bytes beyond which no further turn is added. */
   turns: 1_000,
+  turnBytes: 8 * MIB,
   /** A run whose holder has not been heard of for so long is over. */
   leaseMs: 15_000,
   /** How often holders extend theirs, and every node looks for those that are over. */
