@@ -14,7 +14,8 @@ export type RunStarted = {
   run_id: string;
   session_id: string;
   database: string;
-  engine: { kind: string; model: string };
+  /** Null where none is set. */
+  engine: { kind: string; model: string } | null;
   limits: { wall_clock_ms: number; tool_calls: number };
 };
 

@@ -70,7 +70,8 @@ export async function schemaText(
   caller: Pick<Caller, "databases">,
   database: string,
 ): Promise<string> {
-  if (!mayUseDatabase(caller, database) || (await catalog.database(database)) === undefined) return "There are no tables.";
+  if (!mayUseDatabase(caller, database) || (await catalog.database(database)) === undefined)
+    return "There are no tables.";
   const tables = await catalog.tables(database);
   if (tables.length === 0) return "There are no tables.";
   const sized = await Promise.all(
@@ -82,7 +83,8 @@ export async function schemaText(
   for (const { table, rows } of ordered) {
     const columns = columnsOf(table).map(({ name, type }) => `${JSON.stringify(name)} ${type}`);
     const line = `${JSON.stringify(table.name)} (${rows} rows): ${columns.join(", ")}`;
-    const fits = line.length <= left ? line : `${JSON.stringify(table.name)} (${rows} rows): describe_table has its columns`;
+    const fits =
+      line.length <= left ? line : `${JSON.stringify(table.name)} (${rows} rows): describe_table has its columns`;
     left -= Buffer.byteLength(fits) + 1;
     if (left < 0) break;
     lines.push(fits);

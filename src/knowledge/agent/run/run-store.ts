@@ -104,7 +104,8 @@ export class RunStore {
    * how many.
    */
   async endForsaken(): Promise<number> {
-    const sql = "SELECT id, session_id, tool_calls, usage FROM agent_runs WHERE status = 'running' AND lease_until_ms < ? LIMIT ?";
+    const sql =
+      "SELECT id, session_id, tool_calls, usage FROM agent_runs WHERE status = 'running' AND lease_until_ms < ? LIMIT ?";
     const rows = await this.#deps.records.rows(sql, [NOW, ENDED_AT_ONCE]);
     let ended = 0;
     for (const row of rows) if (await this.#endForsaken(String(row["id"]), row)) ended++;
@@ -136,8 +137,7 @@ export class RunStore {
       mustReturn: 1,
     };
     const sessionId = row["session_id"];
-    const released =
-      typeof sessionId === "string" ? sessions.endStatements({ sessionId, runId, answer }) : [];
+    const released = typeof sessionId === "string" ? sessions.endStatements({ sessionId, runId, answer }) : [];
     return (await records.transact([over, ...insertions(runId, events), ...released])).done;
   }
 

@@ -64,12 +64,17 @@ export class RunTools {
     });
   }
 
+  has(name: string): boolean {
+    return this.#tools.has(name);
+  }
+
   /** Never rejects, but for what ends the run: `signal`'s reason. */
   async call(name: string, input: unknown): Promise<ToolOutcome> {
     const { requestId, signal } = this.#scope;
     const tool = this.#tools.get(name);
     try {
-      if (tool === undefined) throw new EngineError("not_found", `there is no tool ${JSON.stringify(name.slice(0, 100))}`);
+      if (tool === undefined)
+        throw new EngineError("not_found", `there is no tool ${JSON.stringify(name.slice(0, 100))}`);
       const args = this.#within(tool, input);
       const result = await runTool(tool, this.#toolCall(), args);
       this.#cite(name, args, result);

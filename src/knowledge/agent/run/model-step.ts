@@ -1,0 +1,111 @@
+import type { ModelMessage, StreamTextResult, ToolSet } from "ai";
+import type { OpenedEngine } from "../engines/engine.ts";
+import type { Usage } from "./events.ts";
+import { RunStopped } from "./run-end.ts";
+import type { OfferedTool } from "./tools.ts";
+
+/** A call that the model asks for; `problem` where it is none: of a tool that is not there, or with arguments that are no JSON. */
+export type AskedCall = { id: string; name: string; input: unknown; problem?: string };
+
+export type StepResult = {
+  calls: AskedCall[];
+  /** What the model said and the library answered to it, for the next step. */
+  messages: ModelMessage[];
+  usage: Usage;
+};
+
+export type StepHooks = {
+  onText: (text: string) => void;
+  onThinking: (text: string) => void;
+};
+
+export type StepRequest = {
+  engine: OpenedEngine;
+  instructions: string;
+  messages: readonly ModelMessage[];
+  tools: readonly OfferedTool[];
+  signal: AbortSignal;
+};
+
+/**
+ * Asks the model once. The library runs no tool and repeats nothing: how many calls there are, and when they end, is for the
+ * run to say. Rejects with `RunStopped`, or with the signal's reason.
+ */
+export async function modelStep(request: StepRequest, hooks: StepHooks): Promise<StepResult> {
+  const { engine, signal } = request;
+  const { streamText, jsonSchema, tool } = await import("ai");
+  const tools: ToolSet = Object.fromEntries(
+    request.tools.map(({ name, description, inputSchema }) => [
+      name,
+      tool({ description, inputSchema: jsonSchema(inputSchema) }),
+    ]),
+  );
+  const result = streamText({
+    model: engine.model,
+    instructions: request.instructions,
+    messages: [...request.messages],
+    tools,
+    maxOutputTokens: engine.maxOutputTokens,
+    ...(engine.temperature !== undefined && { temperature: engine.temperature }),
+    providerOptions: engine.providerOptions,
+    maxRetries: 0,
+    abortSignal: signal,
+    // What fails comes as a part of the stream, too; without this it is printed.
+    onError: () => {},
+  });
+  const step: StepResult = { calls: [], messages: [], usage: { input_tokens: 0, output_tokens: 0, total_tokens: 0 } };
+  try {
+    await readParts(result, step, { ...hooks, engine, signal });
+    step.messages = (await result.response).messages;
+    return step;
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error instanceof RunStopped ? error : RunStopped.of(engine.problemOf(error));
+  }
+}
+
+type Parts = Pick<StreamTextResult<ToolSet, never, never>, "fullStream">;
+
+async function readParts(
+  { fullStream }: Parts,
+  step: StepResult,
+  { engine, signal, onText, onThinking }: StepHooks & Pick<StepRequest, "engine" | "signal">,
+): Promise<void> {
+  for await (const part of fullStream) {
+    signal.throwIfAborted();
+    switch (part.type) {
+      case "text-delta":
+        onText(part.text);
+        break;
+      case "reasoning-delta":
+        onThinking(part.text);
+        break;
+      case "tool-call": {
+        const { toolCallId: id, toolName: name, input } = part;
+        const problem = "invalid" in part && part.invalid === true ? problemOfCall(part.error) : undefined;
+        step.calls.push({ id, name, input, ...(problem !== undefined && { problem }) });
+        break;
+      }
+      case "finish-step": {
+        const { inputTokens = 0, outputTokens = 0, totalTokens = inputTokens + outputTokens } = part.usage;
+        step.usage = { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: totalTokens };
+        if (part.finishReason === "length" && step.calls.length === 0) {
+          throw new RunStopped("context_too_large", "the model came to the end of the tokens that it may say");
+        }
+        break;
+      }
+      case "error":
+        throw RunStopped.of(engine.problemOf(part.error));
+      case "abort":
+        signal.throwIfAborted();
+        throw new RunStopped("engine_failed", "the provider ended its answer", { retryable: true });
+      default:
+    }
+  }
+}
+
+/** The names of what is there, for a model that made one up. */
+function problemOfCall(error: unknown): string {
+  const { name, message } = error instanceof Error ? error : { name: "", message: String(error) };
+  return name === "AI_NoSuchToolError" ? message : "the arguments are no JSON";
+}
