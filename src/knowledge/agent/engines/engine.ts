@@ -36,8 +36,16 @@ export type OpenedEngine = {
   model: Exclude<LanguageModel, string>;
   maxOutputTokens: number;
   temperature: number | undefined;
-  providerOptions: Readonly<Record<string, Record<string, unknown>>>;
+  providerOptions: ProviderOptions;
+  /** What an error of the library means, in words without the key. */
+  problemOf: (error: unknown) => EngineProblem;
 };
+
+/** By the provider's name, as the library takes them. */
+export type ProviderOptions = Record<
+  string,
+  Record<string, string | number | boolean | Record<string, string | number>>
+>;
 
 /** What went wrong between us and a provider, in words that hold no key. */
 export type EngineProblem = {
