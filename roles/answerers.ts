@@ -7,6 +7,7 @@ import type { FabricDeps } from "../src/fabric/routes/deps.ts";
 import type { FeatureDeps } from "../src/feature/feature.ts";
 import type { IngestDeps } from "../src/ingest/routes/deps.ts";
 import type { ExportDeps, QueryDeps } from "../src/query/routes/deps.ts";
+import type { AgentDeps } from "../src/knowledge/agent/routes/deps.ts";
 import type { GraphDeps } from "../src/knowledge/graph/routes/graph.ts";
 import type { McpRouteDeps } from "../src/knowledge/mcp/routes/mcp.ts";
 import type { MemoryDeps } from "../src/knowledge/memory/routes/deps.ts";
@@ -26,6 +27,7 @@ export type AnsweredDeps = {
   memory: MemoryDeps;
   graph: GraphDeps;
   mcp: McpRouteDeps;
+  agent: AgentDeps;
   sandboxes: SandboxDeps;
   feature: FeatureDeps;
 };
@@ -42,6 +44,7 @@ export type Answerers = {
   memory?: Answerer<AnsweredDeps["memory"]>;
   graph?: Answerer<AnsweredDeps["graph"]>;
   mcp?: Answerer<AnsweredDeps["mcp"]>;
+  agent?: Answerer<AnsweredDeps["agent"]>;
   sandboxes?: Answerer<AnsweredDeps["sandboxes"]>;
   feature?: Answerer<AnsweredDeps["feature"]>;
 };

@@ -3,6 +3,8 @@ import { RowMatcher } from "../src/query/row-matcher.ts";
 import { jobKindsOf, registerMetrics } from "../src/feature/collect.ts";
 import { engineRoutes } from "./routes.ts";
 import type { Answerers } from "./answerers.ts";
+import type { McpDeps } from "../src/knowledge/mcp/deps.ts";
+import type { Answerer } from "../src/server/route.ts";
 import { objectStoreSettings } from "../src/config/object-store.ts";
 import type { Address } from "../src/config/kinds.ts";
 import type { Config } from "../src/config/options.ts";
@@ -72,7 +74,10 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const features = await featureAnswers(plan, parts, { query, storage, fabric });
   const memory = await buildMemory(parts, features);
   const graph = await buildGraphs(features, memory.answers, query);
-  const mcp = await buildMcp(parts, { memory: memory.answers, graph, features, query, ingest, storage, sealPool });
+  const own = { memory: memory.answers, graph, features, storage, sealPool };
+  const tools = await toolDepsOf(parts, { ...own, query, ingest });
+  const mcp = await buildMcp(parts, tools);
+  const agent = await buildAgent(tools, features, auth);
   const http = httpService({
     parts,
     listen,
@@ -90,6 +95,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
         memory: memory.answers,
         graph,
         mcp: mcp.answers,
+        agent: agent.answers,
         feature: features,
       },
       parts.features,
@@ -97,7 +103,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
     authenticator,
     exposure: { tokensAreAsked: authenticator.isOn, weakUser: auth.weakUser, answers: answersOf(plan) },
     noticeMs: noticeMs(config, plan),
-    onDrain: onDrainOf([answers, mcp], fabric, sandboxes),
+    onDrain: onDrainOf([answers, mcp, agent], fabric, sandboxes),
     announce: {
       roles: plan.roles,
       version: VERSION,
@@ -115,7 +121,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   // Inputs stop first: others of their group take over.
   const inputs = await buildInputs(parts, { storage, sealPool, ingest });
   const alive = heartBeat === undefined ? [] : [heartBeat];
-  const serving = [...services, ...memory.services, ...mcp.services];
+  const serving = [...services, ...memory.services, ...mcp.services, ...agent.services];
   return [...alive, ...serving, ...background, ...worker, ...gateways, ...flight, ...otlp, http, ...inputs];
 }
 
@@ -258,8 +264,8 @@ async function buildGraphs(
   return { here: { graphs: openGraphs({ ...features.here, ...memory.here, queries: query.here.query }) } };
 }
 
-/** MCP is where memories and graphs are; its tools work with what answers the other routes. */
-async function buildMcp(
+/** What the tools of agents work with: MCP and the agent are where memories and graphs are. */
+async function toolDepsOf(
   parts: Parts,
   {
     memory,
@@ -276,24 +282,42 @@ async function buildMcp(
     storage: Storage | undefined;
     sealPool: SealPool | undefined;
   },
-): Promise<{ answers: Answerers["mcp"]; services: readonly Service[]; endStreams: () => void }> {
-  const nothing = { services: [], endStreams: () => {} };
-  if (memory === undefined || "forward" in memory) return { answers: memory, ...nothing };
+): Promise<Answerer<McpDeps>> {
+  if (memory === undefined || "forward" in memory) return memory;
   const isComplete = storage !== undefined && features !== undefined && "here" in features;
   if (!isComplete || graph === undefined || "forward" in graph || query === undefined || "forward" in query)
-    return { answers: undefined, ...nothing };
-  const { mcpHere, rowsHere } = await import("./mcp.ts");
-  const rows = ingest !== undefined && "here" in ingest ? ingest.here.ingest : rowsHere(parts, storage, sealPool);
-  const { mcp, service } = mcpHere({
-    ...features.here,
-    ...memory.here,
-    ...graph.here,
-    queries: query.here.query,
-    rows,
-  });
+    return undefined;
+  const takesRows = ingest !== undefined && "here" in ingest;
+  const { rowsHere } = await import("./mcp.ts");
+  const rows = takesRows ? ingest.here.ingest : rowsHere(parts, storage, sealPool);
+  return { here: { ...features.here, ...memory.here, ...graph.here, queries: query.here.query, rows } };
+}
+
+type Streaming = { services: readonly Service[]; endStreams: () => void };
+
+/** MCP's tools work with what answers the other routes. */
+async function buildMcp(parts: Parts, tools: Answerer<McpDeps>): Promise<Streaming & { answers: Answerers["mcp"] }> {
+  if (tools === undefined || "forward" in tools) return { answers: tools, services: [], endStreams: () => {} };
+  const { mcpHere } = await import("./mcp.ts");
+  const { mcp, service } = mcpHere(tools.here);
   // The engine of this machine is that of `engine mcp`, too.
   const sockets = parts.isLocal ? [(await import("./mcp-socket.ts")).mcpSocketBeside(parts, mcp)] : [];
   return { answers: { here: { mcp } }, services: [service, ...sockets], endStreams: () => mcp.endStreams() };
+}
+
+/** The agent is where its tools are. */
+async function buildAgent(
+  tools: Answerer<McpDeps>,
+  features: Answerers["feature"],
+  { access }: Auth,
+): Promise<Streaming & { answers: Answerers["agent"] }> {
+  if (tools === undefined || "forward" in tools) return { answers: tools, services: [], endStreams: () => {} };
+  if (access === undefined || features === undefined || "forward" in features)
+    return { answers: undefined, services: [], endStreams: () => {} };
+  const { agentHere } = await import("./agent.ts");
+  const { credentials } = access;
+  const { answers, service, endStreams } = agentHere(features.here, { tools: tools.here, credentials });
+  return { answers: { here: answers }, services: [service], endStreams };
 }
 
 function onDrainOf(

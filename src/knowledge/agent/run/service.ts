@@ -15,14 +15,11 @@ import { AGENT_LIMITS } from "../limits.ts";
 import type { AgentMetrics } from "../metrics.ts";
 import type { Sessions, SessionTurn } from "../sessions/sessions.ts";
 import { Admission, type AdmissionOptions } from "./admission.ts";
-import { KnownAddresses } from "./addresses.ts";
 import type { NumberedEvent } from "./events.ts";
-import { Fence } from "./fence.ts";
-import { promptOf, schemaText, type OfferedSkill } from "./prompt.ts";
-import { AgentRun, type Prepared } from "./run.ts";
+import type { OfferedSkill } from "./prompt.ts";
+import type { AgentRun, Prepared } from "./run.ts";
 import { RunStopped } from "./run-end.ts";
 import type { RunStore, StoredEvent, StoredRun } from "./run-store.ts";
-import { RunTools } from "./tools.ts";
 
 /** Who asks, and how the request came. */
 export type AskOrigin = { caller: Caller; address: string; requestId: string };
@@ -149,6 +146,8 @@ export class AgentService {
   ): Promise<AgentRun> {
     const { sessions, store, engines, newId } = this.#deps;
     const { caller } = origin;
+    // With the first question: a library of this size takes a part of a second, and most servers are never asked.
+    const { AgentRun } = await import("./run.ts");
     const { database, source } = question;
     const runId = newId();
     const config = await engines.current();
@@ -199,6 +198,12 @@ export class AgentService {
     },
   ): Promise<Prepared> {
     const { engines, skills, catalog, clock, random } = this.#deps;
+    const [{ KnownAddresses }, { Fence }, { promptOf, schemaText }, { RunTools }] = await Promise.all([
+      import("./addresses.ts"),
+      import("./fence.ts"),
+      import("./prompt.ts"),
+      import("./tools.ts"),
+    ]);
     const fence = new Fence(random);
     const [engine, schema, offered] = await Promise.all([
       engines.open({ caller, address, requestId }),
