@@ -3,6 +3,7 @@ import type { Service } from "../src/core/lifecycle.ts";
 import type { Credentials } from "../src/credentials/credentials.ts";
 import type { FeatureDeps } from "../src/feature/feature.ts";
 import { AgentEngines } from "../src/knowledge/agent/engines/engines.ts";
+import { ENGINE_METRICS } from "../src/knowledge/agent/engines/metrics.ts";
 import { AGENT_METRICS } from "../src/knowledge/agent/metrics.ts";
 import { AGENT_OPTIONS } from "../src/knowledge/agent/options.ts";
 import type { AgentDeps } from "../src/knowledge/agent/routes/deps.ts";
@@ -11,17 +12,23 @@ import { AgentService } from "../src/knowledge/agent/run/service.ts";
 import { AfterTurn } from "../src/knowledge/agent/sessions/after-turn.ts";
 import { Sessions } from "../src/knowledge/agent/sessions/sessions.ts";
 import type { ToolDeps } from "../src/knowledge/mcp/deps.ts";
-import type { Skills } from "../src/knowledge/skills/skills.ts";
+import { Skills } from "../src/knowledge/skills/skills.ts";
 import { agentKeys } from "./agent-keys.ts";
 
 /** What answers the routes of the agent in this process. */
 export function agentHere(
   deps: FeatureDeps,
-  { tools, credentials, skills }: { tools: ToolDeps; credentials: Credentials; skills: Skills },
+  { tools, credentials }: { tools: ToolDeps; credentials: Credentials },
 ): { answers: AgentDeps; service: Service; endStreams: () => void } {
   const values = valuesOf(AGENT_OPTIONS, deps.config);
   const sessions = new Sessions(deps);
-  const engines = new AgentEngines({ ...deps, keys: agentKeys(credentials), values });
+  const skills = new Skills();
+  const engines = new AgentEngines({
+    ...deps,
+    keys: agentKeys(credentials),
+    settings: values,
+    metrics: ENGINE_METRICS.of(deps.metrics),
+  });
   const afterTurn = new AfterTurn({ ...deps, sessions, engines, summaryEvery: values.sessionSummaryEvery });
   const agent = new AgentService({
     ...deps,
@@ -29,7 +36,12 @@ export function agentHere(
     engines,
     sessions,
     skills,
-    store: new RunStore({ ...deps, sessions, holder: deps.newId() }),
+    store: new RunStore({
+      ...deps,
+      sessions,
+      holder: deps.newId(),
+      isAlone: deps.config.catalogUrl.kind === "sqlite",
+    }),
     admission: {
       maxConcurrent: values.agentMaxConcurrent,
       maxConcurrentPerTenant: values.agentMaxConcurrentPerTenant,

@@ -28,9 +28,9 @@ export const AGENT_LIMITS = {
   turns: 1_000,
   turnBytes: 8 * MIB,
   /** A run whose holder has not been heard of for so long is over. */
-  leaseMs: 15_000,
+  leaseMs: 12_000,
   /** How often holders extend theirs, and every node looks for those that are over. */
-  leasePollMs: 5_000,
+  leasePollMs: 4_000,
   /** One token from a candidate engine. */
   probeMs: 30_000,
   /** How long a provider's own list of models is believed. */

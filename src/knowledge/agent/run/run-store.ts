@@ -2,7 +2,7 @@ import type { Caller } from "../../../auth/caller.ts";
 import { mayUseDatabase } from "../../../auth/caller.ts";
 import { mayReachWithin, ownerOf, type Asker } from "../../../auth/owner.ts";
 import { EngineError } from "../../../core/errors.ts";
-import { NOW, type RecordRow, type RecordStore, type Statement } from "../../../db/records.ts";
+import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../../../db/records.ts";
 import { AGENT_LIMITS } from "../limits.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import type { Citations, NumberedEvent, RunErrorCode, RunStatus, Usage } from "./events.ts";
@@ -55,6 +55,8 @@ export type RunStoreDeps = {
   sessions: Pick<Sessions, "endStatements">;
   /** Of this process, and of no other. */
   holder: string;
+  /** No other process works on the catalog: whatever runs under another holder is of one that is gone. */
+  isAlone: boolean;
 };
 
 /** Rows of events in one statement. */
@@ -104,12 +106,18 @@ export class RunStore {
    * how many.
    */
   async endForsaken(): Promise<number> {
-    const sql =
-      "SELECT id, session_id, tool_calls, usage FROM agent_runs WHERE status = 'running' AND lease_until_ms < ? LIMIT ?";
-    const rows = await this.#deps.records.rows(sql, [NOW, ENDED_AT_ONCE]);
+    const { sql: forsaken, values } = this.#forsaken();
+    const sql = `SELECT id, session_id, tool_calls, usage FROM agent_runs WHERE ${forsaken} LIMIT ?`;
+    const rows = await this.#deps.records.rows(sql, [...values, ENDED_AT_ONCE]);
     let ended = 0;
     for (const row of rows) if (await this.#endForsaken(String(row["id"]), row)) ended++;
     return ended;
+  }
+
+  #forsaken(): { sql: string; values: RecordValue[] } {
+    const { isAlone, holder } = this.#deps;
+    if (isAlone) return { sql: "status = 'running' AND (lease_until_ms < ? OR holder <> ?)", values: [NOW, holder] };
+    return { sql: "status = 'running' AND lease_until_ms < ?", values: [NOW] };
   }
 
   async #endForsaken(runId: string, row: RecordRow): Promise<boolean> {
@@ -120,6 +128,7 @@ export class RunStore {
     const deltas = await records.rows(said, [runId, MAX_DELTAS]);
     const answer = deltas.map(({ data }) => (JSON.parse(String(data)) as { text: string }).text).join("");
     const message = "the process that answered ended";
+    const { sql: forsaken, values } = this.#forsaken();
     const toolCalls = Number(row["tool_calls"]);
     const events: NumberedEvent[] = [
       { seq: seq + 1, event: "run_error", data: { code: "interrupted", message, retryable: true } },
@@ -132,8 +141,8 @@ export class RunStore {
     const over: Statement = {
       sql:
         "UPDATE agent_runs SET status = 'failed', error_code = 'interrupted', error_message = ?, answer = ?, " +
-        "finished_at_ms = ? WHERE id = ? AND status = 'running' AND lease_until_ms < ? RETURNING id",
-      values: [message, answer === "" ? null : answer, NOW, runId, NOW],
+        `finished_at_ms = ? WHERE id = ? AND ${forsaken} RETURNING id`,
+      values: [message, answer === "" ? null : answer, NOW, runId, ...values],
       mustReturn: 1,
     };
     const sessionId = row["session_id"];

@@ -57,7 +57,7 @@ export type AgentServiceDeps = {
 };
 
 /** How long runs may go on when the server drains. */
-const DRAIN_MS = 10_000;
+const DRAIN_MS = 5_000;
 
 /** Answers questions: see `AgentRun`. */
 export class AgentService {
