@@ -5,5 +5,6 @@ export const AGENT: FeatureParts = {
   name: "agent",
   title: "Agent",
   options: async () => (await import("./options.ts")).AGENT_OPTIONS,
+  metrics: async () => (await import("./engines/metrics.ts")).ENGINE_METRICS,
   migrations: async () => (await import("./tables.ts")).AGENT_MIGRATIONS,
 };
