@@ -3,7 +3,6 @@ import type { Service } from "../src/core/lifecycle.ts";
 import type { Credentials } from "../src/credentials/credentials.ts";
 import type { FeatureDeps } from "../src/feature/feature.ts";
 import { AgentEngines } from "../src/knowledge/agent/engines/engines.ts";
-import { ENGINE_METRICS } from "../src/knowledge/agent/engines/metrics.ts";
 import { AGENT_METRICS } from "../src/knowledge/agent/metrics.ts";
 import { AGENT_OPTIONS } from "../src/knowledge/agent/options.ts";
 import type { AgentDeps } from "../src/knowledge/agent/routes/deps.ts";
@@ -27,7 +26,7 @@ export function agentHere(
     ...deps,
     keys: agentKeys(credentials),
     settings: values,
-    metrics: ENGINE_METRICS.of(deps.metrics),
+    metrics: AGENT_METRICS.of(deps.metrics),
   });
   const afterTurn = new AfterTurn({ ...deps, sessions, engines, summaryEvery: values.sessionSummaryEvery });
   const agent = new AgentService({

@@ -38,6 +38,12 @@ export const AGENT_METRICS = metricSet((registers) => ({
     labelNames: ["kind"],
     registers,
   }),
+  menuFailures: new Counter({
+    name: "engine_agent_menu_failures_total",
+    help: "Lists of models that a provider did not give, so that the built-in one was shown, by kind of engine.",
+    labelNames: ["kind"],
+    registers,
+  }),
 }));
 
 export type AgentMetrics = ReturnType<typeof AGENT_METRICS.of>;

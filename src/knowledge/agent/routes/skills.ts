@@ -1,0 +1,3 @@
+import type { Skills } from "../../skills/skills.ts";
+export type SkillRouteDeps = { skills: Skills };
+export const SKILL_ROUTES = [] as const;

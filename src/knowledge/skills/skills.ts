@@ -1,0 +1,5 @@
+export class Skills {
+  enabled(): Promise<{ name: string; description: string }[]> {
+    return Promise.resolve([]);
+  }
+}
