@@ -6,4 +6,8 @@ export const AGENT: FeatureParts = {
   title: "Agent",
   options: async () => (await import("./options.ts")).AGENT_OPTIONS,
   migrations: async () => (await import("./tables.ts")).AGENT_MIGRATIONS,
+  commands: {
+    query: () => import("./commands/query.ts"),
+    sessions: () => import("./commands/sessions.ts"),
+  },
 };
