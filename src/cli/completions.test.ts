@@ -25,7 +25,7 @@ _engine; printf '%s\\n' "\${COMPREPLY[@]}"`;
 
 describe("bash", () => {
   test("completes commands, flags, choices and shells", () => {
-    const ofS = ["sandbox", "serve", "server", "service", "setup", "sql", "status", "sync"];
+    const ofS = ["sandbox", "serve", "server", "service", "sessions", "setup", "sql", "status", "sync"];
     expect(complete("s").toSorted()).toEqual(ofS);
     expect(complete("ingest", "")).toContain("push");
     expect(complete("ingest", "push", "--t")).toEqual(["--table", "--token"]);

@@ -12,4 +12,8 @@ export const AGENT: Feature<{ agent: AgentDeps }> = {
     return [{ name: "agent", answeredBy: "agent", routes: AGENT_ROUTES }];
   },
   migrations: async () => (await import("./tables.ts")).AGENT_MIGRATIONS,
+  commands: {
+    query: () => import("./commands/query.ts"),
+    sessions: () => import("./commands/sessions.ts"),
+  },
 };
