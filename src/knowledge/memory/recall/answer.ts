@@ -27,7 +27,12 @@ export const recallAnswer = z.object({
     .describe("Those that the question names or its memories are linked with."),
   edges: z.array(memoryEdge).describe("Between what is in the answer."),
   as_of: z.string().describe("The time that the answer is about."),
-  brief: z.string().nullable().optional().describe("Of `agentic`."),
+  brief: z
+    .string()
+    .nullable()
+    .optional()
+    .describe("Of `agentic`: what the memories say to the question, in at most 200 words; `[1]` is the first memory."),
+  brief_memories: z.array(z.string()).optional().describe("Ids of the memories that the brief rests on."),
   brief_error: z.string().optional().describe("Why there is no brief."),
 });
 
