@@ -1,6 +1,7 @@
 import type { ModelMessage, StreamTextResult, ToolSet } from "ai";
 import type { OpenedEngine } from "../engines/engine.ts";
 import type { Usage } from "./events.ts";
+import { problemOfFinish } from "../engines/problems.ts";
 import { RunStopped } from "./run-end.ts";
 import type { OfferedTool } from "./tools.ts";
 
@@ -92,6 +93,8 @@ async function readParts(
         if (part.finishReason === "length" && step.calls.length === 0) {
           throw new RunStopped("context_too_large", "the model came to the end of the tokens that it may say");
         }
+        const problem = problemOfFinish(part.finishReason);
+        if (problem !== undefined) throw RunStopped.of(problem);
         break;
       }
       case "error":
