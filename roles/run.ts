@@ -282,7 +282,7 @@ async function buildMcp(
   const isComplete = storage !== undefined && features !== undefined && "here" in features;
   if (!isComplete || graph === undefined || "forward" in graph || query === undefined || "forward" in query)
     return { answers: undefined, ...nothing };
-  const { mcpHere, rowsHere } = await import("./mcp.ts");
+  const [{ mcpHere, rowsHere }, { skillsHere }] = await Promise.all([import("./mcp.ts"), import("./skills.ts")]);
   const rows = ingest !== undefined && "here" in ingest ? ingest.here.ingest : rowsHere(parts, storage, sealPool);
   const { mcp, service } = mcpHere({
     ...features.here,
@@ -290,6 +290,7 @@ async function buildMcp(
     ...graph.here,
     queries: query.here.query,
     rows,
+    skills: skillsHere(features.here),
   });
   // The engine of this machine is that of `engine mcp`, too.
   const sockets = parts.isLocal ? [(await import("./mcp-socket.ts")).mcpSocketBeside(parts, mcp)] : [];
