@@ -11,8 +11,8 @@ import { AgentService } from "../src/knowledge/agent/run/service.ts";
 import { AfterTurn } from "../src/knowledge/agent/sessions/after-turn.ts";
 import { Sessions } from "../src/knowledge/agent/sessions/sessions.ts";
 import type { ToolDeps } from "../src/knowledge/mcp/deps.ts";
-import { Skills } from "../src/knowledge/skills/skills.ts";
 import { agentKeys } from "./agent-keys.ts";
+import { skillsHere } from "./skills.ts";
 
 /** The engine of the installation, which several parts ask. */
 export function enginesHere(deps: FeatureDeps, credentials: Credentials): AgentEngines {
@@ -27,7 +27,7 @@ export function agentHere(
 ): { answers: AgentDeps; service: Service; endStreams: () => void } {
   const values = valuesOf(AGENT_OPTIONS, deps.config);
   const sessions = new Sessions(deps);
-  const skills = new Skills();
+  const skills = skillsHere(deps);
   const afterTurn = new AfterTurn({ ...deps, sessions, engines, summaryEvery: values.sessionSummaryEvery });
   const agent = new AgentService({
     ...deps,

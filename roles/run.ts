@@ -299,9 +299,10 @@ async function toolDepsOf(
   if (!isComplete || graph === undefined || "forward" in graph || query === undefined || "forward" in query)
     return undefined;
   const takesRows = ingest !== undefined && "here" in ingest;
-  const { rowsHere } = await import("./mcp.ts");
+  const [{ rowsHere }, { skillsHere }] = await Promise.all([import("./mcp.ts"), import("./skills.ts")]);
   const rows = takesRows ? ingest.here.ingest : rowsHere(parts, storage, sealPool);
-  return { here: { ...features.here, ...memory.here, ...graph.here, queries: query.here.query, rows } };
+  const skills = skillsHere(features.here);
+  return { here: { ...features.here, ...memory.here, ...graph.here, queries: query.here.query, rows, skills } };
 }
 
 type Streaming = { services: readonly Service[]; endStreams: () => void };

@@ -7,6 +7,7 @@ import type { Signals } from "../../db/signals.ts";
 import type { Misfit } from "../../format/ndjson/misfits.ts";
 import type { GraphDeps } from "../graph/routes/graph.ts";
 import type { MemoryDeps } from "../memory/routes/deps.ts";
+import type { Skills } from "../skills/skills.ts";
 
 /** What the tools work with: the services of the routes. */
 export type ToolDeps = MemoryDeps &
@@ -14,6 +15,7 @@ export type ToolDeps = MemoryDeps &
     catalog: Pick<Catalog, "databases" | "database" | "tables" | "table" | "tableStats">;
     queries: QueryRunner;
     rows: RowIngest;
+    skills: Pick<Skills, "enabled" | "read">;
     log: Log;
     metrics: Metrics;
     clock: Clock;
