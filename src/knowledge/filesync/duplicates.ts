@@ -17,10 +17,14 @@ export type DecideDuplicate = (pair: { node: NodeRecord; of: NodeRecord; cosine:
 /** Without a language model nobody decides: such pairs are reported. */
 export const leaveUndecided: DecideDuplicate = async () => "undecided";
 
-type Standing = { node: NodeRecord; numbers: string; vector: Float32Array | undefined };
+type Standing = { node: NodeRecord; numbers: string; vector: Measured | undefined };
 
-/** Comparisons of two vectors before others have their turn: some milliseconds. */
-const PER_TURN = 5_000;
+/** A vector of length 1, and how long it is from each of its parts on. */
+type Measured = { numbers: Float32Array; tails: readonly number[] };
+
+const PARTS = 8;
+/** Numbers of vectors that may be compared before others have their turn: some milliseconds. */
+const PER_TURN = 2_000_000;
 
 /** `vectors`: of length 1, by the memory's id; those of one model. `nodes` hold. */
 export async function findDuplicates(
@@ -39,17 +43,16 @@ export async function findDuplicates(
       found.push({ node, of: twin, cosine: undefined, is: "same" });
       continue;
     }
-    const one: Standing = { node, numbers: numbersIn(node), vector: vectors.get(node.id) };
-    const near = nearest(one, standing);
-    const verdict =
-      near === undefined || near.cosine < band.min ? "different" : await verdictOf(one, near, band, decide);
+    const one: Standing = { node, numbers: numbersIn(node), vector: measured(vectors.get(node.id)) };
+    const near = nearest(one, standing, band.min);
+    const verdict = near === undefined ? "different" : await verdictOf(one, near, band, decide);
     if (near !== undefined && verdict !== "different") {
       const is = verdict === "same" ? "same" : "possible";
       found.push({ node, of: near.other.node, cosine: near.cosine, is });
     }
     if (verdict !== "same") standing.push(one);
     byText.set(text, verdict === "same" && near !== undefined ? near.other.node : node);
-    compared += standing.length;
+    compared += standing.length * (one.vector?.numbers.length ?? 0);
     if (compared > PER_TURN) {
       compared = 0;
       await nextTurn();
@@ -76,22 +79,44 @@ function numbersIn({ name, content }: NodeRecord): string {
 
 type Near = { other: Standing; cosine: number };
 
-function nearest({ vector }: Standing, standing: readonly Standing[]): Near | undefined {
+/** The one that is most alike, of those that are as alike as `least`. */
+function nearest({ vector }: Standing, standing: readonly Standing[], least: number): Near | undefined {
   if (vector === undefined) return undefined;
   let best: Near | undefined;
   for (const other of standing) {
-    if (other.vector?.length !== vector.length) continue;
-    const cosine = product(vector, other.vector);
-    if (cosine > (best?.cosine ?? 0)) best = { other, cosine };
+    if (other.vector?.numbers.length !== vector.numbers.length) continue;
+    const cosine = product(vector, other.vector, best?.cosine ?? least);
+    if (cosine !== undefined && (best === undefined || cosine > best.cosine)) best = { other, cosine };
   }
   return best;
 }
 
-function product(a: Float32Array, b: Float32Array): number {
-  let sum = 0;
-  for (let i = 0; i < a.length; i++) sum += (a[i] ?? 0) * (b[i] ?? 0);
-  return sum;
+function measured(numbers: Float32Array | undefined): Measured | undefined {
+  if (numbers === undefined) return undefined;
+  const size = partSize(numbers);
+  const tails = Array.from({ length: PARTS }, (_, part) => Math.hypot(...numbers.subarray(part * size)));
+  return { numbers, tails };
 }
+
+function partSize({ length }: Float32Array): number {
+  return Math.ceil(length / PARTS);
+}
+
+/** Undefined where it is below `least`: mostly that shows after some parts, as the rest adds no more than its lengths. */
+function product(a: Measured, b: Measured, least: number): number | undefined {
+  const [x, y] = [a.numbers, b.numbers];
+  const size = partSize(x);
+  let sum = 0;
+  for (let part = 0; part < PARTS; part++) {
+    if (sum + (a.tails[part] ?? 0) * (b.tails[part] ?? 0) < least - ROUNDING) return undefined;
+    const end = Math.min(x.length, (part + 1) * size);
+    for (let i = part * size; i < end; i++) sum += (x[i] ?? 0) * (y[i] ?? 0);
+  }
+  return sum < least ? undefined : sum;
+}
+
+/** More than sums of 32-bit numbers are off. */
+const ROUNDING = 1e-5;
 
 async function verdictOf(
   { node, numbers }: Standing,
