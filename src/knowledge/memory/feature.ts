@@ -8,6 +8,7 @@ export const MEMORY: Feature<{ memory: MemoryDeps }> = {
   options: async () => ({
     ...(await import("./recall/options.ts")).RECALL_OPTIONS,
     ...(await import("./embed/options.ts")).EMBED_OPTIONS,
+    ...(await import("./rerank/options.ts")).RERANK_OPTIONS,
   }),
   metrics: async () => (await import("./metrics.ts")).MEMORY_METRICS,
   migrations: async () => (await import("./tables.ts")).MEMORY_MIGRATIONS,

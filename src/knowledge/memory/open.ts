@@ -7,6 +7,8 @@ import { MEMORY_METRICS } from "./metrics.ts";
 import { RECALL_OPTIONS } from "./recall/options.ts";
 import { RecallClient } from "./recall/recall-client.ts";
 import { RecallService } from "./recall/service.ts";
+import { RERANK_OPTIONS } from "./rerank/options.ts";
+import { rerankSetup } from "./rerank/setup.ts";
 import { MemoryService } from "./service.ts";
 import { MemoryStore } from "./store.ts";
 import { MemoryWriter } from "./writer.ts";
@@ -48,7 +50,8 @@ export function openRecall(
   const { config, records, log } = deps;
   const { memoryPpr: ppr, memoryClassDecay: classDecay } = valuesOf(RECALL_OPTIONS, config);
   const source = { catalog: config.catalogUrl, acquireTimeoutMs: config.catalogAcquireTimeoutSecs * 1_000 };
-  const client = new RecallClient({ source, options: { ppr, classDecay }, model: embedding.model, log });
+  const rerank = rerankSetup(valuesOf(RERANK_OPTIONS, config));
+  const client = new RecallClient({ source, options: { ppr, classDecay }, model: embedding.model, rerank, log });
   return new RecallService({
     ...deps,
     metrics: MEMORY_METRICS.of(deps.metrics),

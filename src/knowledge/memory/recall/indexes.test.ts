@@ -49,7 +49,7 @@ const save = async (content: string, { databaseId }: { databaseId: number } = sc
   await memory.saveNode({ ...scope, databaseId }, { content });
 
 async function found(indexes: Indexes, query: string, databaseId = scope.databaseId): Promise<string[]> {
-  return (await indexes.recall(databaseId, asking(query))).memories.map(({ content }) => content);
+  return (await indexes.recall(databaseId, asking(query))).answer.memories.map(({ content }) => content);
 }
 
 function asking(query: string): Asking {

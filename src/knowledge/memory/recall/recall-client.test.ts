@@ -52,7 +52,7 @@ function clientOf(at: string) {
   const found = async (query: string): Promise<string[]> => {
     const question = { query, realms: [], tags: [], includeInvalidated: false, limit: 5, expandHops: 1 };
     const unset = { memoryType: undefined, importanceMin: undefined, asOfUs: undefined, knownAtUs: undefined };
-    const json = await client.recall(databaseId, { question: { ...question, ...unset }, rights: ALL_REALMS });
+    const { json } = await client.recall(databaseId, { question: { ...question, ...unset }, rights: ALL_REALMS });
     return (JSON.parse(json) as RecallAnswer).memories.map(({ content }) => content);
   };
   return { client, threads, lines, found };

@@ -2,19 +2,24 @@ import { Worker } from "node:worker_threads";
 import { EngineError, fromErrorRecord } from "../../../core/errors.ts";
 import { isolateFile } from "../../../core/isolate.ts";
 import type { Log } from "../../../core/log.ts";
+import type { RerankSetup } from "../rerank/setup.ts";
+import { RerankWatch, type RerankState } from "../rerank/state.ts";
 import { RECALL_LIMITS } from "./limits.ts";
 import type { Asking } from "./question.ts";
 import {
   NO_INDEX,
   type IndexState,
   type RecallCall,
+  type RecalledJson,
   type RecallReply,
   type RecallRequest,
   type RecallThreadData,
 } from "./recall-protocol.ts";
 
-export type RecallClientOptions = Omit<RecallThreadData, "isolate"> & {
+export type RecallClientOptions = Omit<RecallThreadData, "isolate" | "rerankModel"> & {
   log: Log;
+  /** Nothing reranks unless given. */
+  rerank?: RerankSetup;
   /** `startRecallThread` unless given. */
   startThread?: (data: RecallThreadData) => Worker;
 };
@@ -28,12 +33,16 @@ type Thread = { worker: Worker; waiting: Map<number, Waiting>; indexBytes: numbe
  */
 export class RecallClient {
   readonly #options: RecallClientOptions;
+  readonly #rerankSetup: RerankSetup;
+  readonly #rerankWatch: RerankWatch;
   #thread: Thread | undefined;
   #lastId = 0;
   #isClosed = false;
 
   constructor(options: RecallClientOptions) {
     this.#options = options;
+    this.#rerankSetup = options.rerank ?? { off: undefined };
+    this.#rerankWatch = new RerankWatch(this.#rerankSetup, options.log);
   }
 
   /** Calls that the thread has not answered. */
@@ -46,9 +55,14 @@ export class RecallClient {
     return this.#thread?.indexBytes;
   }
 
-  /** The answer as JSON. Throws `too_many_requests`, `unavailable`. */
-  async recall(databaseId: number, asking: Asking): Promise<string> {
-    return (await this.#call({ kind: "recall", databaseId, asking })) as string;
+  /** As of the last answer of the thread. */
+  get rerankState(): RerankState {
+    return this.#rerankWatch.state;
+  }
+
+  /** Throws `too_many_requests`, `unavailable`. */
+  async recall(databaseId: number, asking: Asking): Promise<RecalledJson> {
+    return (await this.#call({ kind: "recall", databaseId, asking })) as RecalledJson;
   }
 
   /** Builds the indexes of these databases, in this order, as far as there is room. */
@@ -81,7 +95,9 @@ export class RecallClient {
 
   #start(): Thread {
     const { log, source, options, model, startThread = startRecallThread } = this.#options;
-    const worker = startThread({ isolate: "recall", source, options, model });
+    const rerankModel = "off" in this.#rerankSetup ? undefined : this.#rerankSetup.model;
+    this.#rerankWatch.begin();
+    const worker = startThread({ isolate: "recall", source, options, model, rerankModel });
     const thread: Thread = { worker, waiting: new Map(), indexBytes: 0 };
     // It holds nothing that is not in the records: it does not keep the process alive.
     worker.unref();
@@ -89,6 +105,7 @@ export class RecallClient {
       const answer = thread.waiting.get(reply.id);
       thread.waiting.delete(reply.id);
       thread.indexBytes = reply.indexBytes;
+      if (reply.rerankState !== undefined) this.#rerankWatch.note(reply.rerankState);
       if (answer !== undefined) settle(answer, reply);
     });
     worker.on("error", (error: unknown) => log.error({ err: error }, "the recall thread failed"));
