@@ -12,6 +12,7 @@ export const MEMORY: Feature<{ memory: MemoryDeps }> = {
   }),
   metrics: async () => (await import("./metrics.ts")).MEMORY_METRICS,
   migrations: async () => (await import("./tables.ts")).MEMORY_MIGRATIONS,
+  duties: { compaction: async (deps) => [(await import("./sweep/duty.ts")).memorySweep(deps)] },
   routes: async () => {
     const { MEMORY_ROUTES } = await import("./routes/memory-routes.ts");
     return [{ name: "memory", answeredBy: "memory", routes: MEMORY_ROUTES }];

@@ -79,6 +79,18 @@ export class Indexes {
     }
   }
 
+  /** Lets go of indexes whose memory is gone: their databases were dropped. */
+  async dropGone(): Promise<void> {
+    const candidates = [...this.#followers].filter(([, { isReady, seq }]) => isReady && seq > 0);
+    if (candidates.length === 0) return;
+    const rows = await this.#deps.records.values("SELECT database_id FROM memory_heads");
+    const remembered = new Set(rows.map(([databaseId]) => Number(databaseId)));
+    for (const [databaseId, follower] of candidates) {
+      const isSame = this.#followers.get(databaseId) === follower;
+      if (isSame && !remembered.has(databaseId)) this.#followers.delete(databaseId);
+    }
+  }
+
   stateOf(databaseId: number): IndexState {
     const follower = this.#followers.get(databaseId);
     if (follower === undefined) return NO_INDEX;

@@ -27,6 +27,9 @@ export type RecallClientOptions = Omit<RecallThreadData, "isolate" | "rerankMode
 type Waiting = PromiseWithResolvers<unknown>;
 type Thread = { worker: Worker; waiting: Map<number, Waiting>; indexBytes: number };
 
+/** How soon the index of a dropped database goes after its records. */
+const DROP_GONE_MS = 60_000;
+
 /**
  * Recall on its thread, which starts with the first call. When it dies, those who wait are told to come back, and the next
  * call starts another: what it holds is built from the records.
@@ -93,6 +96,13 @@ export class RecallClient {
     return await answer.promise;
   }
 
+  #dropGone(): void {
+    const { log } = this.#options;
+    this.#call({ kind: "dropGone" }).catch((error: unknown) => {
+      log.debug({ err: error }, "indexes of dropped databases stay for now");
+    });
+  }
+
   #start(): Thread {
     const { log, source, options, model, startThread = startRecallThread } = this.#options;
     const rerankModel = "off" in this.#rerankSetup ? undefined : this.#rerankSetup.model;
@@ -108,6 +118,9 @@ export class RecallClient {
       if (reply.rerankState !== undefined) this.#rerankWatch.note(reply.rerankState);
       if (answer !== undefined) settle(answer, reply);
     });
+    const dropping = setInterval(() => this.#dropGone(), DROP_GONE_MS);
+    dropping.unref();
+    worker.on("exit", () => clearInterval(dropping));
     worker.on("error", (error: unknown) => log.error({ err: error }, "the recall thread failed"));
     worker.on("exit", (code) => {
       if (this.#thread === thread) this.#thread = undefined;

@@ -21,6 +21,8 @@ export type RecallCall =
   | { kind: "recall"; databaseId: number; asking: Asking }
   /** Builds the indexes of these. */
   | { kind: "prepare"; databaseIds: readonly number[] }
+  /** Lets go of indexes whose memory is gone. */
+  | { kind: "dropGone" }
   /** The answer is an `IndexState`. */
   | { kind: "state"; databaseId: number };
 

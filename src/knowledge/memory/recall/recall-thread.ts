@@ -45,6 +45,8 @@ async function answerTo(call: RecallCall): Promise<unknown> {
     }
     case "prepare":
       return await indexes.prepare(call.databaseIds);
+    case "dropGone":
+      return await indexes.dropGone();
     case "state":
       return indexes.stateOf(call.databaseId);
   }
