@@ -47,11 +47,11 @@ export function openRecall(
   deps: Pick<FeatureDeps, "config" | "catalog" | "records" | "clock" | "log" | "metrics">,
   embedding: Embedding,
 ): RecallService {
-  const { config, records, log } = deps;
+  const { config, records, log, clock } = deps;
   const { memoryPpr: ppr, memoryClassDecay: classDecay } = valuesOf(RECALL_OPTIONS, config);
   const source = { catalog: config.catalogUrl, acquireTimeoutMs: config.catalogAcquireTimeoutSecs * 1_000 };
   const rerank = rerankSetup(valuesOf(RERANK_OPTIONS, config));
-  const client = new RecallClient({ source, options: { ppr, classDecay }, model: embedding.model, rerank, log });
+  const client = new RecallClient({ source, options: { ppr, classDecay }, model: embedding.model, rerank, log, clock });
   return new RecallService({
     ...deps,
     metrics: MEMORY_METRICS.of(deps.metrics),

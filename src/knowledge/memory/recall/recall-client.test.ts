@@ -42,6 +42,7 @@ function clientOf(at: string) {
   const client = new RecallClient({
     source: { catalog: { kind: "sqlite", path: at }, acquireTimeoutMs: 1_000 },
     options: { ppr: false, classDecay: false },
+    clock: systemClock,
     log: createLog("info", { write: (line) => void lines.push(line) }),
     startThread: (data) => {
       const worker = startRecallThread(data);

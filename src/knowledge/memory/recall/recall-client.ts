@@ -1,4 +1,5 @@
 import { Worker } from "node:worker_threads";
+import type { Clock } from "../../../core/clock.ts";
 import { EngineError, fromErrorRecord } from "../../../core/errors.ts";
 import { isolateFile } from "../../../core/isolate.ts";
 import type { Log } from "../../../core/log.ts";
@@ -18,6 +19,7 @@ import {
 
 export type RecallClientOptions = Omit<RecallThreadData, "isolate" | "rerankModel"> & {
   log: Log;
+  clock: Clock;
   /** Nothing reranks unless given. */
   rerank?: RerankSetup;
   /** `startRecallThread` unless given. */
@@ -96,11 +98,17 @@ export class RecallClient {
     return await answer.promise;
   }
 
-  #dropGone(): void {
-    const { log } = this.#options;
-    this.#call({ kind: "dropGone" }).catch((error: unknown) => {
-      log.debug({ err: error }, "indexes of dropped databases stay for now");
-    });
+  /** Again and again, while the thread is there. */
+  #dropGoneLater(thread: Thread): void {
+    const { log, clock } = this.#options;
+    const dropGone = (): void => {
+      if (this.#thread !== thread || this.#isClosed) return;
+      this.#call({ kind: "dropGone" }).catch((error: unknown) => {
+        log.debug({ err: error }, "indexes of dropped databases stay for now");
+      });
+      this.#dropGoneLater(thread);
+    };
+    clock.after(DROP_GONE_MS, dropGone, { background: true });
   }
 
   #start(): Thread {
@@ -118,9 +126,7 @@ export class RecallClient {
       if (reply.rerankState !== undefined) this.#rerankWatch.note(reply.rerankState);
       if (answer !== undefined) settle(answer, reply);
     });
-    const dropping = setInterval(() => this.#dropGone(), DROP_GONE_MS);
-    dropping.unref();
-    worker.on("exit", () => clearInterval(dropping));
+    this.#dropGoneLater(thread);
     worker.on("error", (error: unknown) => log.error({ err: error }, "the recall thread failed"));
     worker.on("exit", (code) => {
       if (this.#thread === thread) this.#thread = undefined;
