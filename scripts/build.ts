@@ -36,6 +36,7 @@ const ENTRIES = [
   "src/ingest/seal-thread.ts",
   "src/io/confinement/probe-child.ts",
   "src/knowledge/memory/recall/recall-thread.ts",
+  "src/knowledge/memory/rerank/rerank-thread.ts",
   "src/query/scan/query-child.ts",
   "src/query/translator/translator-child.ts",
 ];

@@ -62,9 +62,9 @@ export class VectorStore {
   async release({ databaseId, model }: VectorPlace): Promise<void> {
     await this.#records.write({
       sql:
-        "UPDATE memory_vector_heads SET held_by = NULL, held_until_ms = 0 " +
+        "UPDATE memory_vector_heads SET held_by = NULL, held_until_ms = ? " +
         "WHERE database_id = ? AND model = ? AND held_by = ?",
-      values: [databaseId, model, this.#holder],
+      values: [NOW, databaseId, model, this.#holder],
     });
   }
 

@@ -7,6 +7,7 @@ import type { RecordValue } from "../../../db/records.ts";
 import { memoryOn } from "../contract.test-kit.ts";
 import { ALL_REALMS } from "../realms.ts";
 import type { MemoryScope, MemoryService } from "../service.ts";
+import { sweepDropped } from "../sweep/dropped.ts";
 import { Indexes } from "./indexes.ts";
 import type { Asking, Question } from "./question.ts";
 import type { RecordReader } from "./record-source.ts";
@@ -49,7 +50,7 @@ const save = async (content: string, { databaseId }: { databaseId: number } = sc
   await memory.saveNode({ ...scope, databaseId }, { content });
 
 async function found(indexes: Indexes, query: string, databaseId = scope.databaseId): Promise<string[]> {
-  return (await indexes.recall(databaseId, asking(query))).memories.map(({ content }) => content);
+  return (await indexes.recall(databaseId, asking(query))).answer.memories.map(({ content }) => content);
 }
 
 function asking(query: string): Asking {
@@ -162,6 +163,22 @@ test("a memory that was set back to an earlier state is read again", async () =>
   expect(await found(indexes, "ship")).toHaveLength(2);
   await opened.catalog.records.write({ sql: "DELETE FROM memory_records WHERE seq = 2 RETURNING id" });
   await opened.catalog.records.write({ sql: "UPDATE memory_heads SET seq = 1 RETURNING seq" });
+  expect(await found(indexes, "ship")).toEqual(["ship one"]);
+});
+
+test("the index of a database that was dropped goes with its records, and no other", async () => {
+  const { database } = await opened.catalog.createDatabase("other");
+  await save("ship one");
+  await save("ship two", { databaseId: database.id });
+  const indexes = indexesOf();
+  await indexes.prepare([scope.databaseId, database.id]);
+  const states = () => [scope.databaseId, database.id].map((id) => indexes.stateOf(id).state);
+  await indexes.dropGone();
+  expect(states()).toEqual(["ready", "ready"]);
+  await opened.catalog.dropDatabase(database.id);
+  await sweepDropped({ catalog: opened.catalog, records: opened.catalog.records }, new AbortController().signal);
+  await indexes.dropGone();
+  expect(states()).toEqual(["ready", "none"]);
   expect(await found(indexes, "ship")).toEqual(["ship one"]);
 });
 

@@ -6,6 +6,7 @@ import { EMBED_LIMITS } from "../embed/limits.ts";
 import type { MemoryMetrics } from "../metrics.ts";
 import { checkRealm } from "../realms.ts";
 import type { MemoryScope } from "../service.ts";
+import type { RerankState } from "../rerank/state.ts";
 import type { MemoryStore } from "../store.ts";
 import type { Question } from "./question.ts";
 import type { RecallClient } from "./recall-client.ts";
@@ -48,7 +49,9 @@ export class RecallService {
     const startedMs = clock.monotonicMs();
     try {
       const vector = await embedding.questionVector(question.query);
-      return await client.recall(databaseId, { question, rights, vector });
+      const { json, reranking } = await client.recall(databaseId, { question, rights, vector });
+      if (reranking !== undefined) metrics.reranks.inc({ outcome: reranking });
+      return json;
     } finally {
       metrics.recallDuration.observe((clock.monotonicMs() - startedMs) / 1_000);
     }
@@ -62,6 +65,11 @@ export class RecallService {
   /** How far the memory of a database is embedded. */
   async embeddingOf({ databaseId }: MemoryScope): Promise<EmbeddingState> {
     return await this.#deps.embedding.stateOf(databaseId);
+  }
+
+  /** What reranks in this process. */
+  get reranking(): RerankState {
+    return this.#deps.client.rerankState;
   }
 
   /** Builds the indexes that questions will need; without it the first question about a database does. */
