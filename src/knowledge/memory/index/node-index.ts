@@ -39,6 +39,12 @@ export class NodeIndex {
     this.versions = new Versions(realms, (slot, before, after) => this.#onChange(slot, before, after));
   }
 
+  /** Makes room for so many nodes. */
+  reserve(count: number): void {
+    this.versions.reserve(count);
+    this.#reserveSlots(count);
+  }
+
   /** Returns the slot of a version that is new; -1 for one that is known. */
   apply(record: IndexedNode, isCurrent: boolean): number {
     const slot = this.versions.place(record);
@@ -47,7 +53,7 @@ export class NodeIndex {
       return -1;
     }
     if (slot >= MOST_NUMBERS) throw new Error(`a database has more than ${MOST_NUMBERS} versions of nodes`);
-    this.#grow();
+    if (slot >= this.nameKey.length) this.#reserveSlots(slot + 1);
     this.#partFor(slot);
     this.type[slot] = this.types.numberOf(record.memoryType ?? "");
     this.isEntity[slot] = record.kind === "entity" ? 1 : 0;
@@ -133,14 +139,12 @@ export class NodeIndex {
     return Math.min(length, MOST_LENGTH);
   }
 
-  #grow(): void {
-    const { slots } = this.versions;
-    if (slots <= this.nameKey.length) return;
-    this.lengths = grown(this.lengths, slots);
-    this.type = grown(this.type, slots);
-    this.isEntity = grown(this.isEntity, slots);
-    this.importance = grown(this.importance, slots);
-    this.nameKey = grown(this.nameKey, slots);
+  #reserveSlots(count: number): void {
+    this.lengths = grown(this.lengths, count);
+    this.type = grown(this.type, count);
+    this.isEntity = grown(this.isEntity, count);
+    this.importance = grown(this.importance, count);
+    this.nameKey = grown(this.nameKey, count);
   }
 }
 
