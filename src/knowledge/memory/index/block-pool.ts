@@ -102,6 +102,11 @@ export class Lists {
     return this.pool.values.subarray(start, start + this.lengthOf(list));
   }
 
+  /** Where the list begins among the numbers of the pool. */
+  startOf(list: number): number {
+    return this.starts[list] ?? 0;
+  }
+
   lengthOf(list: number): number {
     return this.lengths[list] ?? 0;
   }

@@ -41,7 +41,8 @@ export class IdTable {
   idOf(number: number): string {
     const at = number * WORDS;
     if (this.#isText[number] === 1) return Buffer.from(this.#bytesOf(at)).toString("utf8");
-    const hex = Array.from(this.#words.subarray(at, at + WORDS), (word) => word.toString(16).padStart(8, "0")).join("");
+    for (let i = 0; i < WORDS; i++) uuid.writeUInt32BE(this.#words[at + i] ?? 0, i * Uint32Array.BYTES_PER_ELEMENT);
+    const hex = uuid.toString("hex");
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
   }
 
@@ -139,6 +140,8 @@ const START = 2;
 const LENGTH = 3;
 
 const UUID_CHARS = 36;
+/** The bytes of the one that is written. */
+const uuid = Buffer.alloc(16);
 const HYPHEN = 0x2d;
 const NO_DIGIT = -1;
 /** The values of the digits 0–9 and a–f by their code unit; of other characters one that is no digit's. */

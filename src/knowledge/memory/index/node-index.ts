@@ -25,8 +25,8 @@ export class NodeIndex {
   /** By number of the realm: its part. All realms that are not private share the first. */
   #partOfRealm = new Uint32Array(16);
   readonly #parts: Part[] = [newPart()];
-  /** By slot: its terms with how often it has them, and its tags. */
-  readonly #termLists = new Lists();
+  /** By slot: the terms of a version that is live or past, packed with how often it has them, and its tags. */
+  readonly termLists = new Lists();
   readonly tags = new Lists();
   lengths = new Uint16Array(64);
   type = new Uint32Array(64);
@@ -77,11 +77,6 @@ export class NodeIndex {
     return this.#counter.terms;
   }
 
-  /** The terms of a version that is live or past, packed with how often it has them: valid until the next change. */
-  termsOf(slot: number): Uint32Array {
-    return this.#termLists.view(slot);
-  }
-
   /** What to search for a caller: of the realms that are `visible`, by number, and of those that are shared. */
   parts(visible: Uint8Array, { withShared, withPast }: { withShared: boolean; withPast: boolean }): Postings[] {
     const numbers = new Set<number>(withShared ? [SHARED] : []);
@@ -101,7 +96,7 @@ export class NodeIndex {
       this.versions.sizeBytes +
       this.#counter.sizeBytes +
       this.names.sizeBytes +
-      this.#termLists.sizeBytes +
+      this.termLists.sizeBytes +
       this.tags.sizeBytes +
       this.#parts.reduce((sum, { live, past }) => sum + live.sizeBytes + past.sizeBytes, 0) +
       columns.reduce((sum, { byteLength }) => sum + byteLength, 0)
@@ -114,10 +109,10 @@ export class NodeIndex {
     const to = postingsFor(part, after);
     if (from === to) return;
     const length = this.lengths[slot] ?? 0;
-    from?.remove(slot, this.#termLists.view(slot), length);
-    to?.add(slot, this.#termLists.view(slot), length);
+    from?.remove(slot, this.termLists.view(slot), length);
+    to?.add(slot, this.termLists.view(slot), length);
     if (to !== undefined) return;
-    this.#termLists.clear(slot);
+    this.termLists.clear(slot);
     this.tags.clear(slot);
     this.names.remove(this.nameKey[slot] ?? 0, this.versions.owner[slot] ?? 0);
   }
@@ -135,7 +130,7 @@ export class NodeIndex {
     if (name !== undefined) this.#counter.add(name, NAME_WEIGHT);
     for (const tag of tags) this.#counter.add(tag, 1);
     const { terms, length } = this.#counter.take();
-    this.#termLists.set(slot, terms, terms.length);
+    this.termLists.set(slot, terms, terms.length);
     return Math.min(length, MOST_LENGTH);
   }
 
