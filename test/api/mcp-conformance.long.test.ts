@@ -66,7 +66,10 @@ const NOT_THERE = /Method not found|there is no tool "|Tool '\w+' not found/;
 
 describe.skipIf(program === undefined)("the conformance suite of MCP", { timeout: 120_000 }, () => {
   test("passes, but for the scenarios that the document names", async () => {
-    const listed = Array.from((await conformance("list", "--server")).matchAll(/^ {2}- (\S+)/gm), ([, name]) => name);
+    const listed = Array.from(
+      (await conformance("list", "--server")).matchAll(/^ {2}- (\S+)/gm),
+      ([, name]) => name ?? "",
+    );
     const checks = await allChecks();
     expect([...checks.keys()].toSorted()).toEqual(listed.toSorted());
     const passed = [...checks].filter(([, all]) =>
