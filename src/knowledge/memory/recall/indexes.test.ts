@@ -53,7 +53,7 @@ async function found(indexes: Indexes, query: string, databaseId = scope.databas
   return (await indexes.recall(databaseId, asking(query))).answer.memories.map(({ content }) => content);
 }
 
-function asking(query: string): Asking {
+function asking(query: string, includeInvalidated = false): Asking {
   const question: Question = {
     query,
     realms: [],
@@ -62,7 +62,7 @@ function asking(query: string): Asking {
     importanceMin: undefined,
     asOfUs: undefined,
     knownAtUs: undefined,
-    includeInvalidated: false,
+    includeInvalidated,
     limit: undefined,
     expandHops: undefined,
   };
@@ -118,6 +118,22 @@ test("what holds changes with time, without a commit", async () => {
   expect(await found(indexes, "ship")).toEqual(["ship at sea"]);
   clock.advance(hour);
   expect(await found(indexes, "ship")).toEqual([]);
+});
+
+test("with what does not hold any more, what begins later is not found, whatever else begins later", async () => {
+  const inOneHour = new Date(clock.nowMs() + 3_600_000).toISOString();
+  const { record } = await memory.saveNode(scope, { content: "ship at sea", valid_from: inOneHour });
+  await memory.invalidate(scope, { kind: "node", id: record.id });
+  const over = await save("ship in port");
+  await memory.invalidate(scope, { kind: "node", id: over.record.id });
+  const indexes = indexesOf();
+  const all = async () => {
+    const { memories } = await indexes.recall(scope.databaseId, asking("ship", true));
+    return memories.map(({ content }) => content);
+  };
+  expect(await all()).toEqual(["ship in port"]);
+  await memory.saveNode(scope, { content: "tower", valid_from: inOneHour });
+  expect(await all()).toEqual(["ship in port"]);
 });
 
 test("only what is new is read, also after a read that failed", async () => {

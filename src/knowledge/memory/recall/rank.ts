@@ -82,7 +82,7 @@ function lexicalCandidates(view: View, query: string): Scores {
     terms: questionTerms(view, query),
     allTerms: nodes.terms,
     lengths: nodes.lengths,
-    termsOf: (slot) => nodes.termsOf(slot),
+    termLists: nodes.termLists,
     accepts: view.accepts,
     before: (a, b) => versions.compare(a, b),
     limit: RECALL_LIMITS.lexicalCandidates,
