@@ -128,7 +128,7 @@ test("with what does not hold any more, what begins later is not found, whatever
   await memory.invalidate(scope, { kind: "node", id: over.record.id });
   const indexes = indexesOf();
   const all = async () => {
-    const { memories } = await indexes.recall(scope.databaseId, asking("ship", true));
+    const { memories } = (await indexes.recall(scope.databaseId, asking("ship", true))).answer;
     return memories.map(({ content }) => content);
   };
   expect(await all()).toEqual(["ship in port"]);
