@@ -82,6 +82,6 @@ async function buildServices(parts: Parts, storage: Storage, { isForAgent }: Emb
   const { mcp, service } = mcpHere({ ...deps, ...memory, graphs, queries, rows, skills });
   const ports = { ...storage, sealPool: undefined, isBusy: () => false };
   const background = await backgroundServices(PLAN, parts, ports);
-  const files = isForAgent ? fileSyncAtStart(parts, memory.memory) : [];
+  const files = isForAgent ? fileSyncAtStart(deps, memory.memory) : [];
   return [heartBeat, recallService(memory), service, ...background, mcpSocket(parts, mcp), ...files];
 }

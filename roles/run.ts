@@ -259,8 +259,9 @@ async function buildMemory(
   if (features === undefined || "forward" in features) return { answers: features, services: [] };
   const { memoryHere, recallService } = await import("./memory.ts");
   const here = { ...memoryHere(features.here), brief: engines && briefWriter({ ...features.here, engines }) };
+  const { records } = features.here;
   const { fileSyncWatch } = await import("./file-sync.ts");
-  return { answers: { here }, services: [recallService(here), ...fileSyncWatch(parts, here.memory)] };
+  return { answers: { here }, services: [recallService(here), ...fileSyncWatch({ ...parts, records }, here.memory)] };
 }
 
 /** Graphs are where memories are and queries run. */

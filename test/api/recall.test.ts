@@ -85,7 +85,16 @@ describe("recall", () => {
       score: expect.any(Number),
     });
     const parts = memories[0]?.score_parts ?? {};
-    expect(Object.keys(parts)).toEqual(["lexical", "vector", "entity", "fused", "graph", "importance", "age"]);
+    expect(Object.keys(parts)).toEqual([
+      "lexical",
+      "vector",
+      "entity",
+      "fused",
+      "graph",
+      "rerank",
+      "importance",
+      "age",
+    ]);
     const { fused = 0, graph = 0, importance = 0, age = 0 } = parts;
     expect(memories[0]?.score).toBeCloseTo((fused + graph) * importance * age, 4);
     expect(entities.map(({ name: its }) => its)).toEqual([`${name} gateway`]);
