@@ -17,6 +17,7 @@ export const ROUTES: readonly Route[] = await engineRoutes({
   memory: elsewhere,
   graph: elsewhere,
   mcp: elsewhere,
+  agent: elsewhere,
   sandboxes: elsewhere,
 });
 

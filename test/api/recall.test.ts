@@ -201,7 +201,7 @@ describe("recall", () => {
     const name = word();
     await ann.save([`${name} is "quoted"`]);
     const { brief, brief_error, memories } = await ann.recall(name, { mode: "agentic" });
-    expect([brief, brief_error]).toEqual([null, expect.stringContaining("no engine is configured")]);
+    expect([brief, brief_error]).toEqual([null, expect.stringContaining("the agent has no engine")]);
     expect(memories).toHaveLength(1);
     expect(await ann.recall(name, { mode: "fast" })).not.toHaveProperty("brief");
   });
