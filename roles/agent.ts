@@ -8,7 +8,7 @@ import { AGENT_OPTIONS } from "../src/knowledge/agent/options.ts";
 import type { AgentDeps } from "../src/knowledge/agent/routes/deps.ts";
 import { RunStore } from "../src/knowledge/agent/run/run-store.ts";
 import { AgentService } from "../src/knowledge/agent/run/service.ts";
-import { AfterTurn } from "../src/knowledge/agent/sessions/after-turn.ts";
+import { AfterTurn } from "../src/knowledge/agent/run/after-turn.ts";
 import { Sessions } from "../src/knowledge/agent/sessions/sessions.ts";
 import type { ToolDeps } from "../src/knowledge/mcp/deps.ts";
 import { agentKeys } from "./agent-keys.ts";

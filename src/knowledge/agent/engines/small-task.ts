@@ -1,6 +1,6 @@
 import type { Clock } from "../../../core/clock.ts";
 import type { Random } from "../../../core/random.ts";
-import { Fence } from "../run/fence.ts";
+import { Fence } from "./fence.ts";
 import type { OpenedEngine } from "./engine.ts";
 
 export type SmallTask = {
@@ -42,9 +42,13 @@ export async function smallTask(
   } catch (error) {
     signal?.throwIfAborted();
     if (tooLate.signal.aborted) throw late;
-    // Without its cause: the library's error holds the request, and with it the key.
-    throw new Error(engine.problemOf(error).message);
+    throw said(engine, error);
   } finally {
     timer.cancel();
   }
+}
+
+/** Without its cause: the library's error holds the request, and with it the key. */
+function said(engine: OpenedEngine, error: unknown): Error {
+  return new Error(engine.problemOf(error).message);
 }

@@ -9,7 +9,7 @@ import type { KnownAddresses } from "./addresses.ts";
 import { AnswerText } from "./answer-text.ts";
 import { EventQueue } from "./event-queue.ts";
 import type { NumberedEvent, RunEvent, Usage } from "./events.ts";
-import type { Fence } from "./fence.ts";
+import type { Fence } from "../engines/fence.ts";
 import { modelStep, type AskedCall, type StepResult } from "./model-step.ts";
 import type { Prompt } from "./prompt.ts";
 import { failureOf, RunStopped, statusOf, type RunFailure } from "./run-end.ts";

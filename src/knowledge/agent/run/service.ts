@@ -200,7 +200,7 @@ export class AgentService {
     const { engines, skills, catalog, clock, random } = this.#deps;
     const [{ KnownAddresses }, { Fence }, { promptOf, schemaText }, { RunTools }] = await Promise.all([
       import("./addresses.ts"),
-      import("./fence.ts"),
+      import("../engines/fence.ts"),
       import("./prompt.ts"),
       import("./tools.ts"),
     ]);

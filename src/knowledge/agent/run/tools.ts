@@ -100,7 +100,8 @@ export class RunTools {
     if (typeof input !== "object" || input === null || Array.isArray(input)) return input;
     const { database, limit, ...others } = input as Record<string, unknown>;
     const asked = this.#scope.database;
-    if (database !== undefined && database !== null && foldName(String(database)) !== foldName(asked)) {
+    const isAsked = typeof database === "string" && foldName(database) === foldName(asked);
+    if (database !== undefined && database !== null && !isAsked) {
       throw new EngineError("forbidden", `the question is about the database ${JSON.stringify(asked)}, and no other`);
     }
     const place = "database" in tool.input.shape ? { database: asked } : {};

@@ -4,8 +4,8 @@ import type { Log } from "../../../core/log.ts";
 import type { Random } from "../../../core/random.ts";
 import { AGENT_LIMITS } from "../limits.ts";
 import { smallTask } from "../engines/small-task.ts";
-import type { AskOrigin, EngineSource } from "../run/service.ts";
-import type { Session, Sessions, SessionTurn } from "./sessions.ts";
+import type { AskOrigin, EngineSource } from "./service.ts";
+import type { Session, Sessions, SessionTurn } from "../sessions/sessions.ts";
 
 export type AfterTurnDeps = {
   sessions: Pick<Sessions, "get" | "turns" | "saveSummary" | "saveTitle">;
