@@ -28,7 +28,7 @@ export function agentHere(
   const values = valuesOf(AGENT_OPTIONS, deps.config);
   const sessions = new Sessions(deps);
   const skills = skillsHere(deps);
-  const afterTurn = new AfterTurn({ ...deps, sessions, engines, summaryEvery: values.sessionSummaryEvery });
+  const afterTurn = new AfterTurn({ ...deps, tools, sessions, engines, summaryEvery: values.sessionSummaryEvery });
   const agent = new AgentService({
     ...deps,
     tools,

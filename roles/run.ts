@@ -5,6 +5,7 @@ import { engineRoutes } from "./routes.ts";
 import type { Answerers } from "./answerers.ts";
 import { briefWriter } from "../src/knowledge/agent/brief.ts";
 import type { AgentEngines } from "../src/knowledge/agent/engines/engines.ts";
+import { askerOf } from "../src/knowledge/agent/run/asker.ts";
 import type { McpDeps } from "../src/knowledge/mcp/deps.ts";
 import type { Answerer } from "../src/server/route.ts";
 import { objectStoreSettings } from "../src/config/object-store.ts";
@@ -79,8 +80,8 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const graph = await buildGraphs(features, memory.answers, query);
   const own = { memory: memory.answers, graph, features, storage, sealPool };
   const tools = await toolDepsOf(parts, { ...own, query, ingest });
-  const mcp = await buildMcp(parts, tools);
   const agent = await buildAgent(tools, features, engines);
+  const mcp = await buildMcp(parts, tools, agent.answers);
   const http = httpService({
     parts,
     listen,
@@ -309,10 +310,15 @@ async function toolDepsOf(
 type Streaming = { services: readonly Service[]; endStreams: () => void };
 
 /** MCP's tools work with what answers the other routes. */
-async function buildMcp(parts: Parts, tools: Answerer<McpDeps>): Promise<Streaming & { answers: Answerers["mcp"] }> {
+async function buildMcp(
+  parts: Parts,
+  tools: Answerer<McpDeps>,
+  agent: Answerers["agent"],
+): Promise<Streaming & { answers: Answerers["mcp"] }> {
   if (tools === undefined || "forward" in tools) return { answers: tools, services: [], endStreams: () => {} };
   const { mcpHere } = await import("./mcp.ts");
-  const { mcp, service } = mcpHere(tools.here);
+  const asker = agent !== undefined && "here" in agent ? askerOf(agent.here.agent) : undefined;
+  const { mcp, service } = mcpHere({ ...tools.here, asker });
   // The engine of this machine is that of `engine mcp`, too.
   const sockets = parts.isLocal ? [(await import("./mcp-socket.ts")).mcpSocketBeside(parts, mcp)] : [];
   return { answers: { here: { mcp } }, services: [service, ...sockets], endStreams: () => mcp.endStreams() };

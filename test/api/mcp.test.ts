@@ -34,7 +34,7 @@ async function clientOf(who: Who, era: Era = "2026-07-28", database?: string): P
 
 const READERS = (
   "recall_memory get_memory memory_overview list_tables describe_table query_sql query_kql " +
-  "list_graphs graph_search graph_neighbors graph_subgraph list_skills read_skill"
+  "list_graphs graph_search graph_neighbors graph_subgraph list_skills read_skill ask"
 ).split(" ");
 const WRITERS =
   "save_memory save_memories invalidate_memory forget_memory ingest_entity distill_transcript ingest_rows".split(" ");

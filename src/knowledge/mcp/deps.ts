@@ -16,10 +16,22 @@ export type ToolDeps = MemoryDeps &
     queries: QueryRunner;
     rows: RowIngest;
     skills: Pick<Skills, "enabled" | "read">;
+    /** Undefined where no questions are answered. */
+    asker?: Asker | undefined;
     log: Log;
     metrics: Metrics;
     clock: Clock;
   };
+
+/** Answers questions, as the route of the agent does. */
+export type Asker = {
+  /** @throws EngineError what the route answers with, and why a run failed */
+  ask(
+    question: { question: string; database: string; sessionId: string | undefined; source: string },
+    origin: { caller: Caller; address: string; requestId: string },
+    signal: AbortSignal,
+  ): Promise<{ answer: string; sessionId: string; runId: string; queries: readonly string[] }>;
+};
 
 /** What the routes of MCP work with. */
 export type McpDeps = ToolDeps & { signals: Signals };

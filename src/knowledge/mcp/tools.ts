@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { CallerRole } from "../../config/kinds.ts";
 import { mayCall, type Tool, type ToolHints } from "./tool.ts";
+import { ask } from "./tools/ask.ts";
 import { describeTable, ingestRows, listTables, queryKql, querySql } from "./tools/data.ts";
 import { graphNeighbors, graphSearch, graphSubgraph, listGraphs } from "./tools/graphs.ts";
 import { distillTranscript } from "./tools/distill.ts";
@@ -23,6 +24,7 @@ export const TOOLS: readonly Tool[] = [
   graphSubgraph,
   listSkills,
   readSkill,
+  ask,
   saveMemory,
   saveMemories,
   invalidateMemory,
@@ -85,6 +87,7 @@ function schemaOf(schema: z.ZodObject, { depth }: { depth: number }): ObjectSche
 function shortened(schema: Json, depth: number): Json {
   const {
     pattern: _form,
+    format: _kind,
     minLength: _shortest,
     maxLength: _longest,
     propertyNames: _names,

@@ -35,8 +35,8 @@ export type RunStart = {
   prepare: (signal: AbortSignal) => Promise<Prepared>;
   /** When it was admitted, on the monotonic clock. */
   admittedMs: number;
-  /** Called once, when nothing of it is left. */
-  onEnd: (end: { isAnswered: boolean }) => void;
+  /** Called once, when nothing of it is left; without an answer where it failed. */
+  onEnd: (end: { answer: string | undefined }) => void;
 };
 
 export type Prepared = {
@@ -116,7 +116,7 @@ export class AgentRun {
     } finally {
       this.#timer.cancel();
       this.#queue.end();
-      onEnd({ isAnswered: failure === undefined });
+      onEnd({ answer: failure === undefined ? this.#answer : undefined });
     }
   }
 

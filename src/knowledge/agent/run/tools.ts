@@ -49,7 +49,8 @@ export class RunTools {
 
   constructor(scope: ToolScope) {
     this.#scope = scope;
-    const readers = TOOLS.filter(({ role }) => role === "read");
+    // A run that asks would begin another.
+    const readers = TOOLS.filter(({ role, name }) => role === "read" && name !== "ask");
     const mayWrite = roleIncludes(scope.caller.role, "write");
     const tools = mayWrite ? [...readers, savingTool(scope.runId)] : readers;
     this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
