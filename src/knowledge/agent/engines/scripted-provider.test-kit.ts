@@ -201,8 +201,11 @@ async function write(
 
 async function drained(response: ServerResponse): Promise<void> {
   await new Promise<void>((resolve) => {
-    response.once("drain", resolve);
-    response.once("close", resolve);
+    const done = (): void => {
+      response.off("drain", done).off("close", done);
+      resolve();
+    };
+    response.on("drain", done).on("close", done);
   });
 }
 
