@@ -120,6 +120,31 @@ export function runsContract(driver: string, open: () => Promise<OpenedCatalog>)
       expect(await stored(waiting.id)).toMatchObject({ status: "failed", error: { code: "interrupted" } });
     });
 
+    it("writes down how a run ended whose job was given up", async () => {
+      const cancelled = await queuedWith("cancelled");
+      const failed = await queuedWith("failed", { error: "the lease of x ended" });
+      const waiting = await queuedWith("queued");
+      await records.write(runs.settleStatement(1, "dreaming"));
+      await records.write({ sql: "DELETE FROM jobs" });
+      expect(await stored(cancelled.id)).toMatchObject({ status: "cancelled", error: { code: "cancelled" } });
+      const error = { code: "job_failed", message: "the lease of x ended" };
+      expect(await stored(failed.id)).toMatchObject({ status: "failed", error });
+      expect(await stored(waiting.id)).toMatchObject({ status: "failed", error: { code: "interrupted" } });
+    });
+
+    it("begins a run of a job again, unless it is done", async () => {
+      const { id } = await queuedWith("leased");
+      const start = async (model: string) =>
+        (await records.transact([runs.startStatement(id, { engine: "openai", model, workerId: undefined })])).done;
+      expect(await start("one")).toBe(true);
+      const startedAtMs = (await stored(id))?.startedAtMs;
+      opened.clock.advance(1_000);
+      expect(await start("two")).toBe(true);
+      expect(await stored(id)).toMatchObject({ status: "running", engine: "openai", model: "two", startedAtMs });
+      await runs.finish(id, DONE);
+      expect(await start("three")).toBe(false);
+    });
+
     it("keeps how a run ended, whatever becomes of its job", async () => {
       const { id } = await queuedWith("leased");
       await runs.finish(id, DONE);
@@ -155,6 +180,10 @@ export function runsContract(driver: string, open: () => Promise<OpenedCatalog>)
       await records.transact(runs.changeStatements(id, changes));
       expect(await runs.changes(id)).toEqual(changes);
       expect(await runs.changes("another")).toEqual([]);
+      const takeBack = async () => (await records.transact(runs.revertStatements(id, changes.slice(0, 70)))).done;
+      expect([await takeBack(), await takeBack()]).toEqual([true, false]);
+      expect(await runs.changes(id)).toEqual(changes.slice(70));
+      expect((await stored(id))?.revertedAtMs).toBe(opened.clock.nowMs());
     });
   });
 }

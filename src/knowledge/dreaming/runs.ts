@@ -121,6 +121,30 @@ export class PipelineRuns {
     return { id, statement: insertion(id, run, { status: "queued", jobId }) };
   }
 
+  /** The run of a job begins, or begins again: whoever holds the job says so, in a transaction that makes sure of that. */
+  startStatement(
+    id: string,
+    { engine, model, workerId }: Pick<PipelineRun, "engine" | "model" | "workerId">,
+  ): Statement {
+    const sql =
+      "UPDATE dreaming_runs SET status = 'running', started_at_ms = coalesce(started_at_ms, ?), finished_at_ms = NULL, " +
+      "error_code = NULL, error_message = NULL, engine = ?, model = ?, worker_id = ? WHERE id = ? AND status <> 'done' " +
+      "RETURNING id";
+    return { sql, values: [NOW, engine ?? null, model ?? null, workerId ?? null, id], mustReturn: 1 };
+  }
+
+  /** Writes down how runs ended whose job was given up, before the job is forgotten. */
+  settleStatement(databaseId: number, kind: PipelineKind): Statement {
+    const ofJob = (what: string): string => `(SELECT ${what} FROM jobs j WHERE j.id = dreaming_runs.job_id)`;
+    const sql =
+      `UPDATE dreaming_runs SET status = ${ofJob("j.status")}, finished_at_ms = ${ofJob("j.finished_at_ms")}, ` +
+      `error_code = CASE WHEN ${ofJob("j.status")} = 'cancelled' THEN 'cancelled' ELSE 'job_failed' END, ` +
+      `error_message = coalesce(${ofJob("j.error")}, 'its job was cancelled'), progress = NULL ` +
+      "WHERE database_id = ? AND kind = ? AND status IN ('queued', 'running') AND job_id IS NOT NULL AND " +
+      "EXISTS (SELECT 1 FROM jobs j WHERE j.id = dreaming_runs.job_id AND j.status IN ('failed', 'cancelled'))";
+    return { sql, values: [databaseId, kind] };
+  }
+
   /**
    * Begins a run of a duty, which one process has at a time: an earlier run of its kind that was never ended belongs to a
    * process that is gone. Resolves to the id.
@@ -174,6 +198,21 @@ export class PipelineRuns {
     return row === undefined ? undefined : toRun(row);
   }
 
+  /** Notes what was taken back of a run. For the transaction that does it; somebody else may have been first. */
+  revertStatements(runId: string, changes: readonly RunChange[]): Statement[] {
+    const ofRun = {
+      sql: "UPDATE dreaming_runs SET reverted_at_ms = ? WHERE id = ? RETURNING id",
+      values: [NOW, runId],
+    };
+    const sql =
+      "UPDATE dreaming_changes SET reverted = 1 WHERE run_id = ? AND record_kind = ? AND record_id = ? AND reverted = 0 " +
+      "RETURNING run_id";
+    return [
+      { ...ofRun, mustReturn: 1 },
+      ...changes.map(({ kind, id }) => ({ sql, values: [runId, kind, id], mustReturn: 1 })),
+    ];
+  }
+
   async watermark(databaseId: number, kind: PipelineKind): Promise<Watermark> {
     const sql = "SELECT position FROM dreaming_watermarks WHERE database_id = ? AND kind = ?";
     const [row] = await this.#records.rows(sql, [databaseId, kind]);
@@ -204,19 +243,19 @@ export class PipelineRuns {
       const size = CHANGES_AT_ONCE.find((each) => each <= changes.length - from) ?? 1;
       const rows = changes.slice(from, from + size);
       const sql =
-        "INSERT INTO dreaming_changes (run_id, record_kind, record_id, proposal, version_before, version_after) VALUES " +
-        `${rows.map(() => "(?, ?, ?, ?, ?, ?)").join(", ")} ON CONFLICT DO NOTHING`;
+        "INSERT INTO dreaming_changes (run_id, record_kind, record_id, proposal, version_before, version_after, reverted) VALUES " +
+        `${rows.map(() => "(?, ?, ?, ?, ?, ?, 0)").join(", ")} ON CONFLICT DO NOTHING`;
       statements.push({ sql, values: rows.flatMap((change) => valuesOfChange(runId, change)) });
       from += size;
     }
     return statements;
   }
 
-  /** In the order of proposals. */
+  /** Those that were not taken back, in the order of proposals. */
   async changes(runId: string): Promise<RunChange[]> {
     const sql =
-      "SELECT record_kind, record_id, proposal, version_before, version_after FROM dreaming_changes WHERE run_id = ? " +
-      "ORDER BY proposal, record_kind, record_id";
+      "SELECT record_kind, record_id, proposal, version_before, version_after FROM dreaming_changes " +
+      "WHERE run_id = ? AND reverted = 0 ORDER BY proposal, record_kind, record_id";
     return (await this.#records.rows(sql, [runId])).map(toChange);
   }
 }

@@ -8,7 +8,7 @@ import type { Migration } from "../../db/migration.ts";
  *   time. `stats` and `progress` are JSON.
  * - `dreaming_watermarks`: how far each pipeline has read; `position` is JSON, in whatever form suits the pipeline.
  * - `dreaming_changes`: the records that a run wrote, one row per record, with the versions before (null where there was
- *   none) and after. Rows with the same `proposal` are taken back together, or not at all.
+ *   none) and after. Rows with the same `proposal` are taken back together, or not at all; `reverted` is 1 for those.
  */
 const DREAMING = `
 CREATE TABLE dreaming_runs (
@@ -56,6 +56,7 @@ CREATE TABLE dreaming_changes (
   proposal bigint NOT NULL,
   version_before bigint,
   version_after bigint NOT NULL,
+  reverted bigint NOT NULL,
   PRIMARY KEY (run_id, record_kind, record_id)
 );
 `;
