@@ -324,7 +324,7 @@ class FakeCatalog {
     if (from - 1 < this.oldest) throw new EngineError("snapshot_expired", `the oldest snapshot is ${this.oldest}`);
     const extents = this.#extents
       .filter((extent) => extent.tableId === tableId && extent.beginSnapshot >= from && extent.beginSnapshot <= upTo)
-      .map((extent) => ({ ...extent, columns: extent.stats.map(({ name }) => name) }));
+      .map((extent) => Object.assign({}, extent, { columns: extent.stats.map(({ name }) => name) }));
     return { extents, upTo };
   }
 

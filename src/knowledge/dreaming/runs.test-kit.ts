@@ -40,7 +40,9 @@ export function runsContract(driver: string, open: () => Promise<OpenedCatalog>)
     ) {
       opened.clock.advance(1_000);
       const jobId = `job-${status}-${opened.clock.nowMs()}`;
-      const { id, statement } = runs.queued(
+      const id = runs.newRunId();
+      const statement = runs.queuedStatement(
+        id,
         { databaseId: 1, kind: "dreaming", trigger: "manual", mode: "deep", focus: "deploys", requestedBy: "ann" },
         jobId,
       );

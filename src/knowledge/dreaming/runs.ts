@@ -115,10 +115,14 @@ export class PipelineRuns {
     this.#newId = newId;
   }
 
+  /** For a run that is named before it is stored. */
+  newRunId(): string {
+    return this.#newId();
+  }
+
   /** A run that waits for its job; stored with that in one transaction. */
-  queued(run: NewPipelineRun, jobId: string): { id: string; statement: Statement } {
-    const id = this.#newId();
-    return { id, statement: insertion(id, run, { status: "queued", jobId }) };
+  queuedStatement(id: string, run: NewPipelineRun, jobId: string): Statement {
+    return insertion(id, run, { status: "queued", jobId });
   }
 
   /** The run of a job begins, or begins again: whoever holds the job says so, in a transaction that makes sure of that. */
@@ -135,7 +139,6 @@ export class PipelineRuns {
 
   /** Writes down how runs ended whose job was given up, before the job is forgotten. */
   settleStatement(databaseId: number, kind: PipelineKind): Statement {
-    const ofJob = (what: string): string => `(SELECT ${what} FROM jobs j WHERE j.id = dreaming_runs.job_id)`;
     const sql =
       `UPDATE dreaming_runs SET status = ${ofJob("j.status")}, finished_at_ms = ${ofJob("j.finished_at_ms")}, ` +
       `error_code = CASE WHEN ${ofJob("j.status")} = 'cancelled' THEN 'cancelled' ELSE 'job_failed' END, ` +
@@ -171,9 +174,10 @@ export class PipelineRuns {
   /** Ends a run, if it has not ended. For the transaction that commits its changes. */
   finishStatement(id: string, { status, eventsScanned, memoriesWritten, stats, error }: RunEnd): Statement {
     const sql =
-      "UPDATE dreaming_runs SET status = ?, finished_at_ms = ?, events_scanned = ?, memories_written = ?, stats = ?, " +
+      "UPDATE dreaming_runs SET status = ?, started_at_ms = coalesce(started_at_ms, ?), finished_at_ms = ?, " +
+      "events_scanned = ?, memories_written = ?, stats = ?, " +
       "error_code = ?, error_message = ?, progress = NULL WHERE id = ? AND status IN ('queued', 'running') RETURNING id";
-    const values = [status, NOW, eventsScanned, memoriesWritten, JSON.stringify(stats)];
+    const values = [status, NOW, NOW, eventsScanned, memoriesWritten, JSON.stringify(stats)];
     return { sql, values: [...values, error?.code ?? null, error?.message ?? null, id], mustReturn: 1 };
   }
 
@@ -258,6 +262,11 @@ export class PipelineRuns {
       "WHERE run_id = ? AND reverted = 0 ORDER BY proposal, record_kind, record_id";
     return (await this.#records.rows(sql, [runId])).map(toChange);
   }
+}
+
+/** Of the job of a run that is changed. */
+function ofJob(what: string): string {
+  return `(SELECT ${what} FROM jobs j WHERE j.id = dreaming_runs.job_id)`;
 }
 
 function insertion(

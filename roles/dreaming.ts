@@ -1,0 +1,52 @@
+import { valuesOf } from "../src/config/option.ts";
+import type { JobHandler } from "../src/fabric/handler.ts";
+import type { FeatureDeps } from "../src/feature/feature.ts";
+import type { Credentials } from "../src/credentials/credentials.ts";
+import { AgentEngines } from "../src/knowledge/agent/engines/engines.ts";
+import { AGENT_METRICS } from "../src/knowledge/agent/metrics.ts";
+import { AGENT_OPTIONS } from "../src/knowledge/agent/options.ts";
+import { dreamHandler } from "../src/knowledge/dreaming/dream.ts";
+import { DREAMING_METRICS } from "../src/knowledge/dreaming/metrics.ts";
+import type { EventSource } from "../src/knowledge/dreaming/ports.ts";
+import type { DreamingDeps } from "../src/knowledge/dreaming/routes.ts";
+import { PipelineRuns } from "../src/knowledge/dreaming/runs.ts";
+import { DreamingService } from "../src/knowledge/dreaming/service.ts";
+import { openMemory } from "../src/knowledge/memory/open.ts";
+import type { MemoryService } from "../src/knowledge/memory/service.ts";
+import { MemoryStore } from "../src/knowledge/memory/store.ts";
+import { Arrivals, type ArrivalPosition } from "../src/query/arrivals.ts";
+import type { QueryService } from "../src/query/contract/query.ts";
+import { agentKeys } from "./agent-keys.ts";
+
+/** What answers the routes of dreaming in this process. */
+export function dreamingHere(deps: FeatureDeps, memory: MemoryService): DreamingDeps {
+  const store = new MemoryStore(deps.records);
+  return { dreaming: new DreamingService({ ...deps, memory, store, runs: new PipelineRuns(deps) }) };
+}
+
+export type DreamerPorts = {
+  credentials: Credentials;
+  query: () => Promise<QueryService>;
+  /** Of this process, where it answers questions about memories. */
+  memory: MemoryService | undefined;
+};
+
+/** What runs dreams in this process. */
+export function dreamer(deps: FeatureDeps, { credentials, query, memory }: DreamerPorts): JobHandler {
+  const metrics = AGENT_METRICS.of(deps.metrics);
+  const settings = valuesOf(AGENT_OPTIONS, deps.config);
+  return dreamHandler({
+    ...deps,
+    memory: memory ?? openMemory(deps),
+    store: new MemoryStore(deps.records),
+    runs: new PipelineRuns(deps),
+    engines: new AgentEngines({ ...deps, keys: agentKeys(credentials), settings, metrics }),
+    events: eventsOf(new Arrivals({ ...deps, query, nowMs: () => deps.clock.nowMs() })),
+    metrics: DREAMING_METRICS.of(deps.metrics),
+  });
+}
+
+/** Only arrivals themselves have made a position. */
+function eventsOf(arrivals: Arrivals): EventSource {
+  return { read: ({ position, ...request }) => arrivals.read({ ...request, position: position as ArrivalPosition }) };
+}
