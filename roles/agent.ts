@@ -8,27 +8,27 @@ import { AGENT_OPTIONS } from "../src/knowledge/agent/options.ts";
 import type { AgentDeps } from "../src/knowledge/agent/routes/deps.ts";
 import { RunStore } from "../src/knowledge/agent/run/run-store.ts";
 import { AgentService } from "../src/knowledge/agent/run/service.ts";
-import { AfterTurn } from "../src/knowledge/agent/sessions/after-turn.ts";
+import { AfterTurn } from "../src/knowledge/agent/run/after-turn.ts";
 import { Sessions } from "../src/knowledge/agent/sessions/sessions.ts";
 import type { ToolDeps } from "../src/knowledge/mcp/deps.ts";
-import { Skills } from "../src/knowledge/skills/skills.ts";
 import { agentKeys } from "./agent-keys.ts";
+import { skillsHere } from "./skills.ts";
+
+/** The engine of the installation, which several parts ask. */
+export function enginesHere(deps: FeatureDeps, credentials: Credentials): AgentEngines {
+  const settings = valuesOf(AGENT_OPTIONS, deps.config);
+  return new AgentEngines({ ...deps, keys: agentKeys(credentials), settings, metrics: AGENT_METRICS.of(deps.metrics) });
+}
 
 /** What answers the routes of the agent in this process. */
 export function agentHere(
   deps: FeatureDeps,
-  { tools, credentials }: { tools: ToolDeps; credentials: Credentials },
+  { tools, engines }: { tools: ToolDeps; engines: AgentEngines },
 ): { answers: AgentDeps; service: Service; endStreams: () => void } {
   const values = valuesOf(AGENT_OPTIONS, deps.config);
   const sessions = new Sessions(deps);
-  const skills = new Skills();
-  const engines = new AgentEngines({
-    ...deps,
-    keys: agentKeys(credentials),
-    settings: values,
-    metrics: AGENT_METRICS.of(deps.metrics),
-  });
-  const afterTurn = new AfterTurn({ ...deps, sessions, engines, summaryEvery: values.sessionSummaryEvery });
+  const skills = skillsHere(deps);
+  const afterTurn = new AfterTurn({ ...deps, tools, sessions, engines, summaryEvery: values.sessionSummaryEvery });
   const agent = new AgentService({
     ...deps,
     tools,

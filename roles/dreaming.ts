@@ -1,10 +1,6 @@
-import { valuesOf } from "../src/config/option.ts";
 import type { JobHandler } from "../src/fabric/handler.ts";
 import type { FeatureDeps } from "../src/feature/feature.ts";
 import type { Credentials } from "../src/credentials/credentials.ts";
-import { AgentEngines } from "../src/knowledge/agent/engines/engines.ts";
-import { AGENT_METRICS } from "../src/knowledge/agent/metrics.ts";
-import { AGENT_OPTIONS } from "../src/knowledge/agent/options.ts";
 import { dreamHandler } from "../src/knowledge/dreaming/dream.ts";
 import { DREAMING_METRICS } from "../src/knowledge/dreaming/metrics.ts";
 import type { EventSource } from "../src/knowledge/dreaming/ports.ts";
@@ -16,7 +12,7 @@ import type { MemoryService } from "../src/knowledge/memory/service.ts";
 import { MemoryStore } from "../src/knowledge/memory/store.ts";
 import { Arrivals, type ArrivalPosition } from "../src/query/arrivals.ts";
 import type { QueryService } from "../src/query/contract/query.ts";
-import { agentKeys } from "./agent-keys.ts";
+import { enginesHere } from "./agent.ts";
 
 /** What answers the routes of dreaming in this process. */
 export function dreamingHere(deps: FeatureDeps, memory: MemoryService): DreamingDeps {
@@ -33,14 +29,12 @@ export type DreamerPorts = {
 
 /** What runs dreams in this process. */
 export function dreamer(deps: FeatureDeps, { credentials, query, memory }: DreamerPorts): JobHandler {
-  const metrics = AGENT_METRICS.of(deps.metrics);
-  const settings = valuesOf(AGENT_OPTIONS, deps.config);
   return dreamHandler({
     ...deps,
     memory: memory ?? openMemory(deps),
     store: new MemoryStore(deps.records),
     runs: new PipelineRuns(deps),
-    engines: new AgentEngines({ ...deps, keys: agentKeys(credentials), settings, metrics }),
+    engines: enginesHere(deps, credentials),
     events: eventsOf(new Arrivals({ ...deps, query, nowMs: () => deps.clock.nowMs() })),
     metrics: DREAMING_METRICS.of(deps.metrics),
   });

@@ -19,6 +19,7 @@ import { createParts, type Parts, type PartsOptions } from "./parts.ts";
 import { privatePathsOf } from "./private-paths.ts";
 import { createQuery } from "./query.ts";
 import { announceServer } from "./servers.ts";
+import { skillsHere } from "./skills.ts";
 import { openStorage, type Storage } from "./storage.ts";
 import type { Plan } from "./plan.ts";
 
@@ -77,9 +78,10 @@ async function buildServices(parts: Parts, storage: Storage, { isForAgent }: Emb
   const memory = memoryHere(deps);
   const { service: queries } = await createQuery(parts, storage);
   const graphs = openGraphs({ ...deps, ...memory, queries });
-  const { mcp, service } = mcpHere({ ...deps, ...memory, graphs, queries, rows: rowsHere(parts, storage, undefined) });
+  const [rows, skills] = [rowsHere(parts, storage, undefined), skillsHere(deps)];
+  const { mcp, service } = mcpHere({ ...deps, ...memory, graphs, queries, rows, skills });
   const ports = { ...storage, sealPool: undefined, isBusy: () => false };
   const background = await backgroundServices(PLAN, parts, ports);
-  const files = isForAgent ? fileSyncAtStart(parts, memory.memory) : [];
+  const files = isForAgent ? fileSyncAtStart(deps, memory.memory) : [];
   return [heartBeat, recallService(memory), service, ...background, mcpSocket(parts, mcp), ...files];
 }

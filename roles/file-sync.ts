@@ -7,16 +7,19 @@ import { openFileSync } from "../src/knowledge/filesync/open.ts";
 import { FILE_SYNC_OPTIONS } from "../src/knowledge/filesync/options.ts";
 import type { MemoryService } from "../src/knowledge/memory/service.ts";
 import type { Parts } from "./parts.ts";
+import type { Storage } from "./storage.ts";
+
+type FileSyncParts = Parts & Pick<Storage, "records">;
 
 /** Syncs files of coding agents beside `engine mcp`, when it opens the engine; nothing waits for it. */
-export function fileSyncAtStart(parts: Parts, memory: MemoryService): Service[] {
+export function fileSyncAtStart(parts: FileSyncParts, memory: MemoryService): Service[] {
   const { caFileSync, caSyncOnMcp } = valuesOf(FILE_SYNC_OPTIONS, parts.config);
   if (!caFileSync || !caSyncOnMcp) return [];
   return [background(parts, memory, (files, signal) => onePass(parts, files, { withCloud: false, signal }))];
 }
 
 /** Syncs them again and again beside `engine serve`, where that is asked for. */
-export function fileSyncWatch(parts: Parts, memory: MemoryService): Service[] {
+export function fileSyncWatch(parts: FileSyncParts, memory: MemoryService): Service[] {
   const { caWatch, caFileSync, caSyncPollSecs } = valuesOf(FILE_SYNC_OPTIONS, parts.config);
   if (!parts.isLocal || !caWatch) return [];
   const watch = async (files: FileSync, signal: AbortSignal): Promise<void> => {
@@ -52,7 +55,7 @@ async function onePass({ log }: Parts, files: FileSync, { withFiles = true, with
 }
 
 function background(
-  { config, clock, random }: Parts,
+  { config, records, clock, random }: FileSyncParts,
   memory: MemoryService,
   task: (files: FileSync, signal: AbortSignal) => Promise<void>,
 ): Service {
@@ -61,7 +64,7 @@ function background(
   return {
     name: "filesync",
     run: async () => {
-      running = task(openFileSync(config, { memory, clock, random, version: VERSION }), stop.signal);
+      running = task(openFileSync(config, { memory, records, clock, random, version: VERSION }), stop.signal);
     },
     drain: async () => {
       stop.abort();

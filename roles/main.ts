@@ -24,6 +24,7 @@ else if (isolate === "merge") await import("../src/compaction/merge-child.ts");
 else if (isolate === "csv") await import("../src/io/rows/csv-child.ts");
 else if (isolate === "parquet") await import("../src/io/rows/parquet-child.ts");
 else if (isolate === "recall") await import("../src/knowledge/memory/recall/recall-thread.ts");
+else if (isolate === "rerank") await import("../src/knowledge/memory/rerank/rerank-thread.ts");
 else if (isolate === undefined && isMainThread) await (await import("./command-line.ts")).runCommandLine();
 
 function isolateName(): string | undefined {

@@ -9,11 +9,14 @@ export function memoryHere(deps: Omit<FeatureDeps, "fabric">): MemoryDeps {
   return { memory: openMemory(deps, embedding), recall: openRecall(deps, embedding) };
 }
 
-/** Builds the indexes of recall from the start on, and embeds what has no vector yet; the server listens meanwhile. */
+/** Builds the indexes of recall from the start on, and embeds what has no vector; the server listens meanwhile. */
 export function recallService({ recall }: Pick<MemoryDeps, "recall">): Service {
   return {
     name: "recall",
-    run: async () => void recall.prepare(),
+    run: async () => {
+      void recall.prepare();
+      void recall.followSaves();
+    },
     // The HTTP server, which drains first, waits for the answers.
     drain: async () => {},
     stop: () => recall.close(),

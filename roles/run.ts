@@ -3,6 +3,9 @@ import { RowMatcher } from "../src/query/row-matcher.ts";
 import { jobKindsOf, registerMetrics } from "../src/feature/collect.ts";
 import { engineRoutes } from "./routes.ts";
 import type { Answerers } from "./answerers.ts";
+import { briefWriter } from "../src/knowledge/agent/brief.ts";
+import type { AgentEngines } from "../src/knowledge/agent/engines/engines.ts";
+import { askerOf } from "../src/knowledge/agent/run/asker.ts";
 import type { McpDeps } from "../src/knowledge/mcp/deps.ts";
 import type { Answerer } from "../src/server/route.ts";
 import { objectStoreSettings } from "../src/config/object-store.ts";
@@ -72,12 +75,13 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const service = { metrics: parts.metrics, authenticator, version: VERSION, queryConfinement, isDraining };
   const jobs = fabricAnswers(plan, query, fabric);
   const features = await featureAnswers(plan, parts, { query, storage, fabric });
-  const memory = await buildMemory(parts, features);
+  const engines = await buildEngines(features, auth);
+  const memory = await buildMemory(parts, features, engines);
   const graph = await buildGraphs(features, memory.answers, query);
   const own = { memory: memory.answers, graph, features, storage, sealPool };
   const tools = await toolDepsOf(parts, { ...own, query, ingest });
-  const mcp = await buildMcp(parts, tools);
-  const agent = await buildAgent(tools, features, auth);
+  const agent = await buildAgent(tools, features, engines);
+  const mcp = await buildMcp(parts, tools, agent.answers);
   const dreaming = await buildDreaming(features, memory.answers);
   const http = httpService({
     parts,
@@ -245,16 +249,25 @@ async function featureAnswers(
   return { here: featureDeps(parts, storage, fabric) };
 }
 
+/** What answers in plain words, where credentials are. */
+async function buildEngines(features: Answerers["feature"], { access }: Auth): Promise<AgentEngines | undefined> {
+  if (access === undefined || features === undefined || "forward" in features) return undefined;
+  const { enginesHere } = await import("./agent.ts");
+  return enginesHere(features.here, access.credentials);
+}
+
 /** Memories are where other features are. */
 async function buildMemory(
   parts: Parts,
   features: Answerers["feature"],
+  engines: AgentEngines | undefined,
 ): Promise<{ answers: Answerers["memory"]; services: readonly Service[] }> {
   if (features === undefined || "forward" in features) return { answers: features, services: [] };
   const { memoryHere, recallService } = await import("./memory.ts");
-  const here = memoryHere(features.here);
+  const here = { ...memoryHere(features.here), brief: engines && briefWriter({ ...features.here, engines }) };
+  const { records } = features.here;
   const { fileSyncWatch } = await import("./file-sync.ts");
-  return { answers: { here }, services: [recallService(here), ...fileSyncWatch(parts, here.memory)] };
+  return { answers: { here }, services: [recallService(here), ...fileSyncWatch({ ...parts, records }, here.memory)] };
 }
 
 /** Graphs are where memories are and queries run. */
@@ -293,18 +306,24 @@ async function toolDepsOf(
   if (!isComplete || graph === undefined || "forward" in graph || query === undefined || "forward" in query)
     return undefined;
   const takesRows = ingest !== undefined && "here" in ingest;
-  const { rowsHere } = await import("./mcp.ts");
+  const [{ rowsHere }, { skillsHere }] = await Promise.all([import("./mcp.ts"), import("./skills.ts")]);
   const rows = takesRows ? ingest.here.ingest : rowsHere(parts, storage, sealPool);
-  return { here: { ...features.here, ...memory.here, ...graph.here, queries: query.here.query, rows } };
+  const skills = skillsHere(features.here);
+  return { here: { ...features.here, ...memory.here, ...graph.here, queries: query.here.query, rows, skills } };
 }
 
 type Streaming = { services: readonly Service[]; endStreams: () => void };
 
 /** MCP's tools work with what answers the other routes. */
-async function buildMcp(parts: Parts, tools: Answerer<McpDeps>): Promise<Streaming & { answers: Answerers["mcp"] }> {
+async function buildMcp(
+  parts: Parts,
+  tools: Answerer<McpDeps>,
+  agent: Answerers["agent"],
+): Promise<Streaming & { answers: Answerers["mcp"] }> {
   if (tools === undefined || "forward" in tools) return { answers: tools, services: [], endStreams: () => {} };
   const { mcpHere } = await import("./mcp.ts");
-  const { mcp, service } = mcpHere(tools.here);
+  const asker = agent !== undefined && "here" in agent ? askerOf(agent.here.agent) : undefined;
+  const { mcp, service } = mcpHere({ ...tools.here, asker });
   // The engine of this machine is that of `engine mcp`, too.
   const sockets = parts.isLocal ? [(await import("./mcp-socket.ts")).mcpSocketBeside(parts, mcp)] : [];
   return { answers: { here: { mcp } }, services: [service, ...sockets], endStreams: () => mcp.endStreams() };
@@ -314,14 +333,13 @@ async function buildMcp(parts: Parts, tools: Answerer<McpDeps>): Promise<Streami
 async function buildAgent(
   tools: Answerer<McpDeps>,
   features: Answerers["feature"],
-  { access }: Auth,
+  engines: AgentEngines | undefined,
 ): Promise<Streaming & { answers: Answerers["agent"] }> {
   if (tools === undefined || "forward" in tools) return { answers: tools, services: [], endStreams: () => {} };
-  if (access === undefined || features === undefined || "forward" in features)
+  if (engines === undefined || features === undefined || "forward" in features)
     return { answers: undefined, services: [], endStreams: () => {} };
   const { agentHere } = await import("./agent.ts");
-  const { credentials } = access;
-  const { answers, service, endStreams } = agentHere(features.here, { tools: tools.here, credentials });
+  const { answers, service, endStreams } = agentHere(features.here, { tools: tools.here, engines });
   return { answers: { here: answers }, services: [service], endStreams };
 }
 

@@ -28,6 +28,7 @@ const OWN_FILES: Readonly<Record<string, string>> = { "@aws-sdk/client-s3": "cli
 /** The program, and what it starts on threads and in child processes. */
 const ENTRIES = [
   "roles/main.ts",
+  "roles/plugin-hook.ts",
   "src/catalog/sqlite/catalog-thread.ts",
   "src/compaction/merge-child.ts",
   "src/io/rows/csv-child.ts",
@@ -35,6 +36,7 @@ const ENTRIES = [
   "src/ingest/seal-thread.ts",
   "src/io/confinement/probe-child.ts",
   "src/knowledge/memory/recall/recall-thread.ts",
+  "src/knowledge/memory/rerank/rerank-thread.ts",
   "src/query/scan/query-child.ts",
   "src/query/translator/translator-child.ts",
 ];

@@ -1,5 +1,5 @@
 import { StringDecoder } from "node:string_decoder";
-import type { CliContext } from "./context.ts";
+import type { CliContext, ContextDeps } from "./context.ts";
 import { CliError, EXIT } from "./failure.ts";
 
 /** Questions to whoever sits at the terminal, and secrets on standard input. */
@@ -8,10 +8,10 @@ import { CliError, EXIT } from "./failure.ts";
 const MAX_INPUT_BYTES = 1_048_576;
 
 /** Everything on standard input; `what` names it in the error for too much of it. */
-export async function readInput(context: CliContext, what: string): Promise<string> {
+export async function readInput({ deps }: { deps: Pick<ContextDeps, "stdin"> }, what: string): Promise<string> {
   const chunks: Uint8Array[] = [];
   let sizeBytes = 0;
-  for await (const chunk of context.deps.stdin as AsyncIterable<Uint8Array | string>) {
+  for await (const chunk of deps.stdin as AsyncIterable<Uint8Array | string>) {
     const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
     chunks.push(bytes);
     sizeBytes += bytes.length;

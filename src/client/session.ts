@@ -1,4 +1,3 @@
-import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { systemCodeOf } from "../core/errors.ts";
 import { apiFailure, connectionFailure, openClient, readApiError, readText, type Target } from "./client.ts";
@@ -38,7 +37,7 @@ function endsSoon(context: CliContext, { expiresAtMs }: SavedSession): boolean {
  * renews, and the others take what it saved.
  */
 async function renew(context: CliContext, home: string, known: SignedIn): Promise<SignedIn> {
-  const release = lock(home);
+  const release = await lock(home);
   try {
     const saved = await readSignedIn(home);
     if (saved?.url !== known.url) throw new CliError(`you are no longer signed in at ${known.url}`, EXIT.auth);
@@ -115,7 +114,9 @@ export function signedInBy(
  * Keeps other commands of this user out until it is called. The lock is SQLite's on a file that stays empty: the system
  * gives it back however a process ends, which a file that merely exists cannot offer.
  */
-function lock(home: string): () => void {
+async function lock(home: string): Promise<() => void> {
+  // Most commands renew nothing.
+  const { DatabaseSync } = await import("node:sqlite");
   const database = new DatabaseSync(join(home, "client.lock"), { timeout: LOCK_TIMEOUT_MS });
   try {
     database.exec("BEGIN EXCLUSIVE");

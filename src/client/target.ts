@@ -1,10 +1,8 @@
 import type { LoadedConfig } from "../config/load.ts";
 import type { Target } from "./client.ts";
 import type { CliContext } from "./context.ts";
-import { readSavedClient } from "./saved-client.ts";
+import { DEFAULT_URL, savedTarget } from "./saved-target.ts";
 import { renewedToken } from "./session.ts";
-
-const DEFAULT_URL = "http://127.0.0.1:7777";
 
 /**
  * Flag, variable or file, then the saved server, then the local one. The saved token goes only to the server that it
@@ -20,19 +18,11 @@ export async function resolveTarget(context: CliContext, loaded: LoadedConfig): 
  * itself chooses the local server, for nothing else would take it.
  * @throws CliError when the saved file is damaged and needed.
  */
-export async function chosenTarget(
-  context: CliContext,
-  { config, origins }: LoadedConfig,
-): Promise<Target | undefined> {
-  const needsSaved = config.serverUrl === undefined || config.token === undefined;
-  const saved = needsSaved ? await readSavedClient(config.home) : undefined;
-  if (config.serverUrl === undefined && config.token === undefined && saved === undefined) return undefined;
-  const url = config.serverUrl ?? saved?.url ?? DEFAULT_URL;
-  const origin =
-    config.serverUrl !== undefined ? origins.serverUrl : saved === undefined ? "default" : "engine connect";
-  if (config.token !== undefined) return { url, origin, token: config.token };
-  if (saved?.token === undefined || saved.url !== url) return { url, origin };
-  const { token, session } = saved;
-  if (session === undefined) return { url, origin, token };
-  return { url, origin, token, freshToken: renewedToken(context, config.home, { url, token, session }) };
+export async function chosenTarget(context: CliContext, loaded: LoadedConfig): Promise<Target | undefined> {
+  const found = await savedTarget(loaded);
+  if (found === undefined) return undefined;
+  const { session, ...target } = found;
+  const { url, token } = target;
+  if (session === undefined || token === undefined) return target;
+  return { ...target, freshToken: renewedToken(context, loaded.config.home, { url, token, session }) };
 }

@@ -75,8 +75,14 @@ export const callerRole = z.enum(CALLER_ROLES);
 
 const MAX_LEVELS = 200;
 
-/** Any JSON value, of so few levels that what walks it later may do so by recursion. */
-export const anyJson = z.unknown().refine(isShallow, `arrays and objects are nested deeper than ${MAX_LEVELS} levels`);
+/**
+ * Any JSON value, of so few levels that what walks it later may do so by recursion. Checks of the object that it is part of
+ * walk it, too: they do not run where it is refused.
+ */
+export const anyJson = z.unknown().refine(isShallow, {
+  error: `arrays and objects are nested deeper than ${MAX_LEVELS} levels`,
+  abort: true,
+});
 
 /** A name that databases and logs can hold. */
 export function shortText(maxChars: number) {

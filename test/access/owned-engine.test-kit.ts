@@ -1,4 +1,5 @@
 import { MISSING_ID, newName, type Naming, type OwnedRoute, type Tenant } from "./owned.test-kit.ts";
+import { ENGINE, idsIn } from "./samples-agent.test-kit.ts";
 import { flightRequest, jsonRequest, type TestRequest } from "./world.test-kit.ts";
 
 const CREDENTIALS = "/v1/credentials";
@@ -81,6 +82,19 @@ function byId(
   return { names: { "path id": { make, request, answer, ...more } } };
 }
 
+/** The same of one that is called otherwise. */
+function byPath(
+  name: string,
+  method: string,
+  path: (id: string) => string,
+  make: (tenant: Tenant) => Promise<string>,
+): OwnedRoute {
+  return {
+    names: { [`path ${name}`]: { make, request: (id) => jsonRequest(method, path(id)), answer: 200 } },
+    plain: { "query after": "the number of an event or a turn" },
+  };
+}
+
 const credentialPath = (id: string) => `${CREDENTIALS}/${id}`;
 const jobPath =
   (rest = "") =>
@@ -105,6 +119,28 @@ const CURSOR = "a place in the order of ids, whatever has that id";
 const OWN_NAME = "a name that may be taken any number of times";
 const OF_THE_VALUE = "a part of the secret that is stored";
 
+async function asked(tenant: Tenant): Promise<{ run: string; session: string }> {
+  const reply = await tenant.world.send(jsonRequest("POST", "/v1/agent/ask", { question: newName() }), tenant);
+  return idsIn(reply.text);
+}
+const newSession = async (tenant: Tenant) => (await asked(tenant)).session;
+const newRun = async (tenant: Tenant) => (await asked(tenant)).run;
+const sessionPath =
+  (rest = "") =>
+  (id: string) =>
+    `/v1/agent/sessions/${id}${rest}`;
+/** One that its owner does not share is no engine's key, whoever asks. */
+const NO_KEY_OF_ENGINES = { make: newCredential, answer: 400, stranger: 400 } as const;
+const asEngine = (credentialId: string) => ({ ...ENGINE, kind: "anthropic", credential_id: credentialId });
+
+function ofCandidate(method: string, path: string): OwnedRoute {
+  const request = (id: string) => jsonRequest(method, path, asEngine(id));
+  return {
+    names: { "body credential_id": { ...NO_KEY_OF_ENGINES, request } },
+    plain: { "body host": "an address that the operator has listed" },
+  };
+}
+
 /** Routes of the engine itself that name or list records with owners. */
 export const ENGINE_ROUTES: Readonly<Record<string, OwnedRoute>> = {
   "POST /v1/query": {
@@ -123,6 +159,25 @@ export const ENGINE_ROUTES: Readonly<Record<string, OwnedRoute>> = {
       }),
     },
   },
+
+  "POST /v1/agent/ask": {
+    names: {
+      "body session_id": {
+        make: newSession,
+        request: (id) => jsonRequest("POST", "/v1/agent/ask", { question: "And?", session_id: id }),
+        answer: 200,
+      },
+    },
+  },
+  "GET /v1/agent/runs/{run_id}": byPath("run_id", "GET", (id) => `/v1/agent/runs/${id}`, newRun),
+  "GET /v1/agent/sessions": {
+    lists: { make: newSession, request: () => jsonRequest("GET", "/v1/agent/sessions") },
+  },
+  "GET /v1/agent/sessions/{session_id}": byPath("session_id", "GET", sessionPath(), newSession),
+  "GET /v1/agent/sessions/{session_id}/turns": byPath("session_id", "GET", sessionPath("/turns"), newSession),
+  "DELETE /v1/agent/sessions/{session_id}": byPath("session_id", "DELETE", sessionPath(), newSession),
+  "PUT /v1/agent/engine": ofCandidate("PUT", "/v1/agent/engine"),
+  "POST /v1/agent/engine/test": ofCandidate("POST", "/v1/agent/engine/test"),
 
   "GET /v1/query": {
     lists: {
@@ -399,7 +454,9 @@ const OF_ADMINS = "for admins, who may see everything";
 const OF_REALMS =
   "of a database, and of the user in the name of its realm: src/knowledge/memory/contract.test-kit.ts, " +
   "test/api/recall.test.ts";
+const OF_DREAMS = "of a database: a dream reads and writes no realm of one user: test/agent/dreaming.test.ts";
 const OF_GRAPHS = "of a database, of its tables and of the realms of its memory: test/api/graph.test.ts";
+const OF_THE_INSTALLATION = "of the installation, which everybody's questions use";
 const OF_SELF = "about the caller's own sign-in";
 const OF_BROWSERS = "for browsers that a provider sends back: the unguessable state is the right";
 
@@ -432,6 +489,15 @@ export const ENGINE_ROUTES_WITHOUT: Readonly<Record<string, string>> = {
   "POST /v1/agent/memory/nodes/{id}/invalidate": OF_REALMS,
   "POST /v1/agent/memory/nodes/{id}/restore": OF_REALMS,
   "DELETE /v1/agent/memory/nodes/{id}": OF_REALMS,
+  "POST /v1/agent/memory/dreaming/run": OF_DREAMS,
+  "GET /v1/agent/memory/dreaming/runs": OF_DREAMS,
+  "GET /v1/agent/memory/dreaming/runs/{id}": OF_DREAMS,
+  "POST /v1/agent/memory/dreaming/runs/{id}/revert": OF_DREAMS,
+  "GET /v1/agent/engines": OF_THE_INSTALLATION,
+  "GET /v1/agent/engine": OF_THE_INSTALLATION,
+  "GET /v1/agent/skills": OF_THE_INSTALLATION,
+  "GET /v1/agent/skills/enabled": OF_THE_INSTALLATION,
+  "PUT /v1/agent/skills/enabled": OF_THE_INSTALLATION,
   "GET /v1/graph": OF_GRAPHS,
   "GET /v1/graph/{graph}/overview": OF_GRAPHS,
   "GET /v1/graph/{graph}/stats": OF_GRAPHS,

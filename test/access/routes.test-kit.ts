@@ -17,6 +17,8 @@ export const ROUTES: readonly Route[] = await engineRoutes({
   memory: elsewhere,
   graph: elsewhere,
   mcp: elsewhere,
+  agent: elsewhere,
+  dreaming: elsewhere,
   sandboxes: elsewhere,
 });
 

@@ -1,4 +1,5 @@
 import { inDatabaseA, isFullAdmin, newName, type Sample } from "./sample.test-kit.ts";
+import { AGENT_SAMPLES } from "./samples-agent.test-kit.ts";
 import { KNOWLEDGE_SAMPLES } from "./samples-knowledge.test-kit.ts";
 import { flightRequest, jsonRequest, ROOT, type TestCaller, type TestRequest, type World } from "./world.test-kit.ts";
 
@@ -308,6 +309,7 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   "POST /v1/credentials": { request: () => jsonRequest("POST", "/v1/credentials", CREDENTIAL), answer: ok },
   "GET /v1/credentials": { request: get("/v1/credentials"), answer: ok },
   ...KNOWLEDGE_SAMPLES,
+  ...AGENT_SAMPLES,
   "POST /mcp/v1": {
     request: () => jsonRequest("POST", "/mcp/v1", { jsonrpc: "2.0", id: 1, method: "tools/list" }),
     answer: ok,

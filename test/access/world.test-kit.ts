@@ -73,6 +73,8 @@ export async function startWorld(env: Record<string, string> = {}): Promise<Worl
     // Sandboxes wait for a node here.
     ENGINE_OTLP_DATABASE: "a",
     ENGINE_SANDBOX_RUNTIME: "off",
+    // Nothing listens there.
+    ENGINE_LOCALMODEL_HOST: "http://127.0.0.1:1",
     // No sandbox is ever made here.
     ENGINE_SANDBOX_ACTION_WAIT_SECS: "0",
     ...env,

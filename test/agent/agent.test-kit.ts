@@ -31,9 +31,9 @@ export async function startAsked(kind: Kind = "anthropic", more: Record<string, 
   const provider = await startScriptedProvider();
   const { home, remove } = await temporaryHome();
   const env = {
-    ANTHROPIC_BASE_URL: provider.url,
+    ENGINE_ANTHROPIC_BASE_URL: provider.url,
     ANTHROPIC_API_KEY: PROVIDER_KEY,
-    OPENAI_BASE_URL: provider.url,
+    ENGINE_OPENAI_BASE_URL: provider.url,
     OPENAI_API_KEY: PROVIDER_KEY,
     ENGINE_LOCALMODEL_HOST: provider.url,
     ...more,

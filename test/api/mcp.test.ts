@@ -34,7 +34,7 @@ async function clientOf(who: Who, era: Era = "2026-07-28", database?: string): P
 
 const READERS = (
   "recall_memory get_memory memory_overview list_tables describe_table query_sql query_kql " +
-  "list_graphs graph_search graph_neighbors graph_subgraph"
+  "list_graphs graph_search graph_neighbors graph_subgraph list_skills read_skill ask"
 ).split(" ");
 const WRITERS =
   "save_memory save_memories invalidate_memory forget_memory ingest_entity distill_transcript ingest_rows".split(" ");
@@ -46,7 +46,7 @@ describe.each<Era>(["legacy", "2026-07-28"])("the official client, %s", (era) =>
     expect(Buffer.byteLength(JSON.stringify({ tools }))).toBeLessThan(16 * 1024);
     const byName = new Map(tools.map((tool) => [tool.name, tool]));
     expect(byName.get("query_sql")?.annotations).toEqual({ readOnlyHint: true, openWorldHint: false });
-    expect(byName.get("forget_memory")?.annotations).toMatchObject({ readOnlyHint: false, destructiveHint: true });
+    expect(byName.get("forget_memory")?.annotations).toEqual({ destructiveHint: true, openWorldHint: false });
     expect(byName.get("save_memory")?.annotations).toMatchObject({ destructiveHint: false, idempotentHint: true });
     for (const { inputSchema, outputSchema, description } of tools) {
       expect([inputSchema.type, outputSchema?.["type"]]).toEqual(["object", "object"]);

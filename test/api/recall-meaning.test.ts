@@ -1,4 +1,7 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { runChild } from "../../src/cli/cli.test-kit.ts";
 import { ProviderServer } from "../../src/knowledge/memory/embed/provider-server.test-kit.ts";
 import { startServices } from "../edge/run.test-kit.ts";
 import { temporaryHome } from "../support/engine.ts";
@@ -54,6 +57,26 @@ test("finds what has no word in common with the question, and says how close it 
   const [both] = (await memory.recall("vessel", { limit: 1 })).memories;
   expect(both?.score_parts).toMatchObject({ vector: 1, fused: 2 });
   expect(both?.score_parts["lexical"]).toBeGreaterThan(0);
+});
+
+test("finds what `engine sync` has saved beside a running server, and before one started", async () => {
+  const agent = join(home, "agent");
+  const files = join(agent, "projects", "-work-web", "memory");
+  await mkdir(files, { recursive: true });
+  const sync = async (name: string, text: string): Promise<void> => {
+    await writeFile(join(files, name), text);
+    const { code, stderr } = await runChild(["sync"], { env: { ENGINE_HOME: home, ENGINE_CA_HOME: agent } });
+    expect([code, stderr]).toEqual([0, ""]);
+  };
+  await sync("one.md", "Our vessel is painted red");
+  const { memory } = await start();
+  const found = async (question: string, text: string) =>
+    await expect
+      .poll(async () => (await memory.recall(question, { limit: 1 })).memories[0], { timeout: 20_000, interval: 200 })
+      .toMatchObject({ content: text, score_parts: { lexical: 0, vector: 1 } });
+  await found("boat?", "Our vessel is painted red");
+  await sync("two.md", "The gate is locked at night");
+  await found("which entrance?", "The gate is locked at night");
 });
 
 test("leads on over edges, and chooses by type, tags, importance and time as words do", async () => {

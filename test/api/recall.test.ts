@@ -85,7 +85,16 @@ describe("recall", () => {
       score: expect.any(Number),
     });
     const parts = memories[0]?.score_parts ?? {};
-    expect(Object.keys(parts)).toEqual(["lexical", "vector", "entity", "fused", "graph", "importance", "age"]);
+    expect(Object.keys(parts)).toEqual([
+      "lexical",
+      "vector",
+      "entity",
+      "fused",
+      "graph",
+      "rerank",
+      "importance",
+      "age",
+    ]);
     const { fused = 0, graph = 0, importance = 0, age = 0 } = parts;
     expect(memories[0]?.score).toBeCloseTo((fused + graph) * importance * age, 4);
     expect(entities.map(({ name: its }) => its)).toEqual([`${name} gateway`]);
@@ -192,7 +201,7 @@ describe("recall", () => {
     const name = word();
     await ann.save([`${name} is "quoted"`]);
     const { brief, brief_error, memories } = await ann.recall(name, { mode: "agentic" });
-    expect([brief, brief_error]).toEqual([null, expect.stringContaining("no engine is configured")]);
+    expect([brief, brief_error]).toEqual([null, expect.stringContaining("the agent has no engine")]);
     expect(memories).toHaveLength(1);
     expect(await ann.recall(name, { mode: "fast" })).not.toHaveProperty("brief");
   });

@@ -18,7 +18,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { runChild, runHere } from "../../src/cli/cli.test-kit.ts";
 import { planFolder } from "../../src/knowledge/mcp/install/owned-folder.ts";
 import { pluginFiles } from "../../src/knowledge/mcp/install/plugin-files.ts";
-import { SKILLS, skillText } from "../../src/knowledge/mcp/install/skills.ts";
+import { SKILLS } from "../../src/knowledge/mcp/install/skills.ts";
+import { skillText } from "../../src/knowledge/skills/shipped/skill.ts";
 
 const FILES = [
   ".claude-plugin/plugin.json",

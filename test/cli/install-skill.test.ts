@@ -25,8 +25,9 @@ import { OPTIONS } from "../../src/config/options.ts";
 import { variablesOf } from "../../src/config/secret-file.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { systemRandom } from "../../src/core/random.ts";
-import { SKILLS, skillText } from "../../src/knowledge/mcp/install/skills.ts";
+import { SKILLS } from "../../src/knowledge/mcp/install/skills.ts";
 import { TOOLS } from "../../src/knowledge/mcp/tools.ts";
+import { skillText } from "../../src/knowledge/skills/shipped/skill.ts";
 
 let folder = "";
 let home = "";

@@ -1,15 +1,16 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { PassThrough } from "node:stream";
+import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runChild, runHere, startServer, type Outcome } from "../../src/cli/cli.test-kit.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 import { recalledNotes } from "../../src/knowledge/mcp/hooks/recalled-notes.ts";
 import { CalledServices } from "../api/services.test-kit.ts";
-import { cleanEnv } from "../support/engine.ts";
+import { cleanEnv, startEngine } from "../support/engine.ts";
 
 /** `engine plugin-hook`, which the hooks of the memory plugin run, against a server that asks for tokens. */
 let services: CalledServices<"ann">;
@@ -139,6 +140,85 @@ describe("where there is no answer in time it ends without a word", () => {
       { env: { ...cleanEnv(), ENGINE_HOME: home }, input, encoding: "utf8" },
     );
     expect([status, stdout, stderr, readdirSync(home)]).toEqual([0, "", "", []]);
+  });
+});
+
+describe("what the plugin runs", () => {
+  /** As an agent does: with a shell, which has the program by its name. */
+  const started = (event: string, input: unknown, more: Record<string, string>, flags = "") => {
+    const command = `"${process.execPath}" "${PROGRAM}" plugin-hook ${event} ${flags} || true`;
+    const begun = performance.now();
+    const { status, stdout, stderr } = spawnSync("sh", ["-c", command], {
+      env: { ...cleanEnv(), ...more },
+      input: JSON.stringify(input),
+      encoding: "utf8",
+    });
+    return { status, stdout, stderr, tookMs: performance.now() - begun };
+  };
+  const PROMPT = { prompt: "which way does the heron fly?" };
+
+  test("asks the engine of this home at its socket, and the server that was chosen", async () => {
+    const home = mkdtempSync(join(tmpdir(), "engine-hook-home-"));
+    const engine = await startEngine({ home });
+    try {
+      const own = { env: { ENGINE_HOME: home, ENGINE_SERVER_URL: engine.url } };
+      expect((await runHere(["remember", "The heron flies north"], own)).code).toBe(0);
+      const here = started("UserPromptSubmit", PROMPT, { ENGINE_HOME: home }, "--within 120000");
+      expect([here.status, here.stderr, here.stdout]).toEqual([0, "", expect.stringContaining("heron flies north")]);
+      // Whichever machine this is: in time, or without a word.
+      const quick = Array.from({ length: 5 }, () => started("UserPromptSubmit", PROMPT, { ENGINE_HOME: home }));
+      for (const { status, stderr, stdout } of quick) {
+        expect([status, stderr, stdout === "" || stdout === here.stdout]).toEqual([0, "", true]);
+      }
+      const config = join(home, "config.toml");
+      writeFileSync(config, `[client]\nserver_url = "${engine.url}"\n[filesync]\npoll_secs = 5\n`);
+      const elsewhere = { ENGINE_HOME: join(home, "other"), ENGINE_CONFIG: config };
+      expect(started("UserPromptSubmit", PROMPT, elsewhere, "--within=120000 --new y").stdout).toBe(here.stdout);
+    } finally {
+      await engine.stop();
+      rmSync(home, { recursive: true });
+    }
+  });
+
+  test("ends in time while a server hangs", async () => {
+    // Accepts connections and never answers; this process is held up by the hook, so it is another one.
+    const script =
+      "require('net').createServer(()=>{}).listen(0,'127.0.0.1',function(){console.log(this.address().port)})";
+    const hanging = spawn(process.execPath, ["-e", script], { stdio: ["ignore", "pipe", "inherit"] });
+    try {
+      const port = await new Promise<string>((resolve) =>
+        hanging.stdout.once("data", (data) => resolve(String(data).trim())),
+      );
+      const more = { ENGINE_HOME: folder, ENGINE_SERVER_URL: `http://127.0.0.1:${port}` };
+      const { status, stdout, stderr, tookMs } = started("UserPromptSubmit", PROMPT, more);
+      expect([status, stdout, stderr]).toEqual([0, "", ""]);
+      // The start of the process, on a machine that is busy, and no more than a word for its end.
+      expect(tookMs).toBeLessThan(300 + 2_000);
+    } finally {
+      hanging.kill();
+    }
+  });
+
+  test("loads neither the program nor what a hook has no use for", async () => {
+    const { outputFiles, metafile } = await build({
+      entryPoints: ["roles/plugin-hook.ts"],
+      absWorkingDir: fileURLToPath(new URL("../..", import.meta.url)),
+      bundle: true,
+      platform: "node",
+      format: "esm",
+      write: false,
+      metafile: true,
+      minifySyntax: true,
+      minifyWhitespace: true,
+      treeShaking: true,
+      outfile: "plugin-hook.js",
+    });
+    const [output] = Object.values(metafile.outputs);
+    const used = Object.entries(output?.inputs ?? {}).filter(([, { bytesInOutput }]) => bytesInOutput > 0);
+    const packages = used.flatMap(([path]) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? []);
+    expect([...new Set(packages)]).toEqual(["smol-toml"]);
+    expect((output?.imports ?? []).map(({ path }) => path)).not.toContain("node:sqlite");
+    expect(outputFiles[0]?.contents.length).toBeLessThan(120_000);
   });
 });
 

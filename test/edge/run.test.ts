@@ -32,7 +32,7 @@ const statusOf = async (url: string, path: string, options: Parameters<typeof as
 test("edge,query answers queries itself and forwards ingest", async () => {
   const peer = await startPeer();
   const { url, names } = await run({ ENGINE_ROLES: "edge,query", ENGINE_INGEST_PEERS: peer.url });
-  expect(names).toEqual(["heart-beat", "ingest peers", "recall", "mcp", "sandbox gateways", "http"]);
+  expect(names).toEqual(["heart-beat", "ingest peers", "recall", "mcp", "agent", "sandbox gateways", "http"]);
   expect((await ask(`${url}/v1/query`, QUERY)).body.toString()).toContain(LOOKED);
   expect((await ask(`${url}/v1/catalog/schema`, { method: "GET" })).body.toString()).toContain('"databases"');
   expect(peer.begun).toBe(0);

@@ -12,20 +12,10 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ANONYMOUS } from "../../src/auth/caller.ts";
-import { AuditLog } from "../../src/auth/audit.ts";
 import { runHere } from "../../src/cli/cli.test-kit.ts";
-import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
-import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
-import { systemClock } from "../../src/core/clock.ts";
-import { uuidV7Source } from "../../src/core/ids.ts";
-import { silentLog } from "../../src/core/log.ts";
-import { createMetrics } from "../../src/core/metrics.ts";
-import { systemRandom } from "../../src/core/random.ts";
 import { passResult } from "../../src/knowledge/filesync/file-sync.ts";
-import { openMemory } from "../../src/knowledge/memory/open.ts";
 import type { NodeRecord } from "../../src/knowledge/memory/model.ts";
-import type { MemoryScope, MemoryService } from "../../src/knowledge/memory/service.ts";
+import { memoryAt, type MemoryTask } from "./memory.test-kit.ts";
 
 const PROJECT = "-work-web";
 const REALM = `project:${PROJECT}`;
@@ -55,35 +45,7 @@ async function sync(argv: readonly string[] = [], more: Record<string, string> =
   return Object.fromEntries(projects.flatMap(({ done }) => done.map(({ file, action }) => [file, action])));
 }
 
-/** Works on the memory as any other process would. */
-async function withMemory<T>(task: (memory: MemoryService, scope: MemoryScope) => Promise<T>): Promise<T> {
-  const path = join(root, "home", "catalog.db");
-  const catalog = await openSqliteCatalog({
-    path,
-    clock: systemClock,
-    log: silentLog,
-    migrations: MIGRATIONS,
-    mode: "admin",
-  });
-  try {
-    const newId = uuidV7Source(systemClock, systemRandom);
-    const { records } = catalog;
-    const audit = new AuditLog(records, newId);
-    const ports = {
-      catalog,
-      records,
-      clock: systemClock,
-      random: systemRandom,
-      newId,
-      metrics: createMetrics(),
-      audit,
-    };
-    const memory = openMemory(ports);
-    return await task(memory, await memory.scope(ANONYMOUS, "default"));
-  } finally {
-    await catalog.close();
-  }
-}
+const withMemory = <T>(task: MemoryTask<T>): Promise<T> => memoryAt(join(root, "home"), task);
 
 type Said = Pick<NodeRecord, "id" | "name" | "content" | "memoryType">;
 

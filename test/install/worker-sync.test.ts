@@ -26,7 +26,8 @@ const configFile = () => join(home, "sync.toml");
 
 describe.runIf(process.platform === "linux")("the service that syncs memories", () => {
   test("is installed with what the command was given, its token in a file for its user alone", async () => {
-    const outcome = await run(["worker", "install", "--interval", "45", "--cc-only"], CLOUD);
+    const chosen = { ENGINE_CA_DUP_COSINE: "0.8-0.9", ENGINE_EMBED_PROVIDER: "ollama" };
+    const outcome = await run(["worker", "install", "--interval", "45", "--cc-only"], { ...CLOUD, ...chosen });
     expect(outcome).toMatchObject({ code: 0, stderr: "", stdout: `installed: ${unitFile()}\n` });
     const calls = standIns.calls();
     expect(calls.slice(-3)).toEqual([
@@ -41,6 +42,8 @@ describe.runIf(process.platform === "linux")("the service that syncs memories", 
     expect(statSync(configFile()).mode & 0o777).toBe(0o600);
     // The program reads what was written as it was meant.
     const { stdout } = await run(["config", "--json"], { ENGINE_CONFIG: configFile() });
+    expect(stdout).toMatch(/"ENGINE_CA_DUP_COSINE"[^}]*0\.80-0\.90|0\.80-0\.90[^}]*"ENGINE_CA_DUP_COSINE"/);
+    expect(stdout).toMatch(/"ENGINE_EMBED_PROVIDER"[^}]*ollama|ollama[^}]*"ENGINE_EMBED_PROVIDER"/);
     expect(stdout).toMatch(/"ENGINE_CA_SYNC_POLL_SECS"[^}]*45|45[^}]*"ENGINE_CA_SYNC_POLL_SECS"/);
   });
 
@@ -67,8 +70,16 @@ describe.runIf(process.platform === "linux")("the service that syncs memories", 
     const files = join(standIns.folder, ".claude/projects/-work-web/memory");
     mkdirSync(files, { recursive: true });
     writeFileSync(join(files, "a.md"), "One");
-    expect((await run(["sync"])).stdout).toBe("-work-web/a.md  saved in the memory\n");
+    const quiet = { ENGINE_CA_QUIET_WINDOW: "0" };
+    expect((await run(["sync"], quiet)).stdout).toBe("-work-web/a.md  saved in the memory\n");
     expect((await worker("status")).stdout).toMatch(/last pass +\S+; 1 project; 1 change\n$/);
+    writeFileSync(join(files, "b.md"), "one ");
+    const told = '-work-web  duplicate: "b" (b.md) of "a" (a.md)\n';
+    expect((await run(["sync"], quiet)).stdout).toBe(`-work-web/b.md  saved in the memory\n${told}`);
+    expect((await worker("status")).stdout).toMatch(
+      /last pass +\S+; 1 project; 1 change; to review: 0 stale, 1 duplicate\n$/,
+    );
+    expect((await run(["sync"], quiet)).stdout).toBe(told);
     await run(["sync"], { ENGINE_CLOUD_URL: "http://127.0.0.1:9" });
     const failing = await worker("status", "--json");
     expect([failing.code, JSON.parse(failing.stdout)]).toEqual([

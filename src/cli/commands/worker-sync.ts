@@ -8,8 +8,9 @@ import type { CliContext } from "../../client/context.ts";
 import { withExamples } from "../../client/examples.ts";
 import { CliError, EXIT } from "../../client/failure.ts";
 import { visible } from "../../client/text.ts";
-import { catalogUrl } from "../../config/kinds.ts";
-import { valuesOf } from "../../config/option.ts";
+import type { LoadedConfig } from "../../config/load.ts";
+import { valuesOf, type Option } from "../../config/option.ts";
+import { OPTIONS, type Config } from "../../config/options.ts";
 import { programCommand } from "../../core/distribution.ts";
 import { readIfThere, writeDurably } from "../../core/durable-file.ts";
 import { factsIn, factsLine, type ServiceUnit } from "../../install/service/definition.ts";
@@ -17,6 +18,7 @@ import { installedUnit, managerOf, uninstallUnit } from "../../install/service/s
 import { isWell, type PassResult } from "../../knowledge/filesync/file-sync.ts";
 import { agentHomeOf, lastPass } from "../../knowledge/filesync/open.ts";
 import { FILE_SYNC_OPTIONS } from "../../knowledge/filesync/options.ts";
+import { EMBED_OPTIONS } from "../../knowledge/memory/embed/options.ts";
 
 /** `engine worker install`, `uninstall` and `status`: the service of this user that runs `engine sync --watch`. */
 
@@ -89,18 +91,9 @@ async function installSync(context: CliContext, flags: InstallFlags): Promise<nu
     throw new CliError("--cloud-only needs a server: set ENGINE_CLOUD_URL", EXIT.usage);
   }
   const { home } = config;
-  const options = {
-    // A catalog elsewhere has its password in its address.
-    ...(origins["catalogUrl"] !== "default" && { catalog: { url: catalogUrl.format(config.catalogUrl) } }),
-    filesync: { home: agentHomeOf(values), poll_secs: intervalOf(flags.interval) ?? values.caSyncPollSecs },
-    ...(values.cloudUrl !== undefined && {
-      cloud: {
-        url: values.cloudUrl,
-        ...(values.cloudToken !== undefined && { token: values.cloudToken }),
-        ...(values.syncRealm !== undefined && { realm: values.syncRealm }),
-      },
-    }),
-  };
+  const options = chosenOptions(config, origins);
+  const filesync = { home: agentHomeOf(values), poll_secs: intervalOf(flags.interval) ?? values.caSyncPollSecs };
+  options["filesync"] = { ...options["filesync"], ...filesync };
   const only = [...(flags.ccOnly ? ["--cc-only"] : []), ...(flags.cloudOnly ? ["--cloud-only"] : [])];
   const definition = { command: [...programCommand()], flags: only, home, configFile: join(home, "sync.toml") };
   const manager = managerOf(SYNC_UNIT, context);
@@ -120,6 +113,22 @@ async function installSync(context: CliContext, flags: InstallFlags): Promise<nu
   if (flags.json) await context.writeJson({ changed: !isSame, file: manager.file, home });
   else await context.writeLine(`${isSame ? "unchanged" : "installed"}: ${manager.file}`);
   return EXIT.ok;
+}
+
+/** What somebody has chosen of the options that a pass reads, as in a file. It may hold a token, and the password of a catalog. */
+function chosenOptions(
+  config: Config,
+  origins: LoadedConfig["origins"],
+): Record<string, Record<string, string | number>> {
+  const tables: Record<string, Record<string, string | number>> = {};
+  const rows = { catalogUrl: OPTIONS.catalogUrl, ...FILE_SYNC_OPTIONS, ...EMBED_OPTIONS };
+  for (const [name, row] of Object.entries<Option<unknown>>(rows)) {
+    const value: unknown = config[name as keyof Config];
+    if (value === undefined || row.toml === undefined || origins[name] === "default") continue;
+    const [table = "", key = ""] = row.toml.split(".");
+    tables[table] = { ...tables[table], [key]: row.kind.format(value) };
+  }
+  return tables;
 }
 
 function intervalOf(text: string | undefined): number | undefined {
@@ -173,6 +182,9 @@ function summaryOf({ finished_at: at, projects, cloud }: PassResult): string {
   const changes = projects.reduce((sum, { done }) => sum + done.length, 0);
   const errors = [...projects.map(({ error }) => error), cloud?.error].filter((error) => error !== undefined);
   const facts = [at, countText(projects.length, "project"), countText(changes, "change")];
+  const stale = projects.reduce((sum, { review }) => sum + review.stale_count, 0);
+  const duplicates = projects.reduce((sum, { review }) => sum + review.duplicate_count, 0);
+  if (stale + duplicates > 0) facts.push(`to review: ${stale} stale, ${countText(duplicates, "duplicate")}`);
   if (cloud !== undefined) facts.push(`${cloud.pulled} came, ${cloud.pushed} went`);
   return [...facts, ...errors].join("; ");
 }

@@ -54,7 +54,7 @@ export const AGENT_OPTIONS = {
     doc: "Further addresses that the field `host` of the engine may name.",
   }),
   anthropicBaseUrl: option({
-    env: "ANTHROPIC_BASE_URL",
+    env: "ENGINE_ANTHROPIC_BASE_URL",
     toml: "agent.anthropic_base_url",
     kind: kinds.baseUrl,
     default: "https://api.anthropic.com",
@@ -71,7 +71,7 @@ export const AGENT_OPTIONS = {
     doc: "The key of the engine `anthropic`, where its configuration names no credential.",
   }),
   openaiBaseUrl: option({
-    env: "OPENAI_BASE_URL",
+    env: "ENGINE_OPENAI_BASE_URL",
     toml: "agent.openai_base_url",
     kind: kinds.baseUrl,
     default: "https://api.openai.com",

@@ -2,7 +2,7 @@ import type { IdSource } from "../../core/ids.ts";
 import type { Random } from "../../core/random.ts";
 import type { OpenedEngine } from "../agent/engines/engine.ts";
 import type { Usage } from "../agent/run/events.ts";
-import { Fence } from "../agent/run/fence.ts";
+import { Fence } from "../agent/engines/fence.ts";
 import { RunStopped } from "../agent/run/run-end.ts";
 import type { NodeRecord } from "../memory/model.ts";
 import { realmRights } from "../memory/realms.ts";

@@ -1,4 +1,4 @@
-import type { Fence } from "../agent/run/fence.ts";
+import type { Fence } from "../agent/engines/fence.ts";
 import type { DreamMode } from "./dream-job.ts";
 import { eventsText, memoriesText, type Shown } from "./shown.ts";
 

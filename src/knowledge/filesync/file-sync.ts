@@ -8,8 +8,10 @@ import { exchange, type Cloud } from "./cloud.ts";
 import { memoryFolder, memoryFolders, type MemoryFolder } from "./folder.ts";
 import { ProjectMemory } from "./project-memory.ts";
 import { syncProject, type Done } from "./project-sync.ts";
+import type { Curation } from "./curation.ts";
 import type { Promotion } from "./promotion.ts";
-import { StateFiles } from "./state.ts";
+import { FILE_SYNC_LIMITS } from "./limits.ts";
+import { review, StateFiles, type Review } from "./state.ts";
 
 export type FileSyncOptions = {
   /** ENGINE_HOME, where the state is. */
@@ -19,6 +21,7 @@ export type FileSyncOptions = {
   /** The home of the coding agent. */
   agentHome: string;
   promotion: Promotion;
+  curation: Curation;
   lockTtlMs: number;
   cloud: Cloud | undefined;
   userAgent: string;
@@ -51,6 +54,10 @@ export const passResult = z.object({
       project: z.string(),
       realm: z.string(),
       done: z.array(z.object({ file: z.string(), action, reason: z.string().optional() })),
+      /** What is for people to look at: the first findings of each kind, and how many there are. */
+      review: review
+        .extend({ stale_count: z.int(), duplicate_count: z.int() })
+        .default({ stale: [], duplicates: [], stale_count: 0, duplicate_count: 0 }),
       error: z.string().optional(),
     }),
   ),
@@ -123,12 +130,13 @@ export class FileSync {
     const about = { project: folder.project, realm: of.realm };
     try {
       const before = await this.#state.project(folder.project);
-      const deps = { memory: of, folder, clock, random, promotion: options.promotion, isDry };
+      const { promotion, curation } = options;
+      const deps = { memory: of, folder, clock, random, promotion, curation, isDry };
       const { done, state } = await syncProject(deps, before);
       if (!isDry) await this.#state.saveProject(folder.project, state);
-      return { ...about, done: done satisfies Done[] };
+      return { ...about, done: done satisfies Done[], review: toldOf(state.curation.review) };
     } catch (error) {
-      return { ...about, done: [], error: messageOf(error) };
+      return { ...about, done: [], review: toldOf({ stale: [], duplicates: [] }), error: messageOf(error) };
     }
   }
 
@@ -154,6 +162,15 @@ export class FileSync {
       return { pulled: 0, pushed: 0, error: messageOf(error) };
     }
   }
+}
+
+function toldOf({ stale, duplicates }: Review) {
+  return {
+    stale: stale.slice(0, FILE_SYNC_LIMITS.toldFindings),
+    duplicates: duplicates.slice(0, FILE_SYNC_LIMITS.toldFindings),
+    stale_count: stale.length,
+    duplicate_count: duplicates.length,
+  };
 }
 
 /** Whether all of it went well. */

@@ -11,6 +11,10 @@ export const FILE_SYNC_LIMITS = {
   indexLines: 200,
   indexLineChars: 200,
   fileNameChars: 200,
+  /** Memories of one project whose vectors are compared, each with each: the most important ones. */
+  comparedMemories: 2_000,
+  /** Findings of each kind that a pass tells of one project. */
+  toldFindings: 100,
   /** Records of one import or answer. */
   records: 2_000,
 } as const;

@@ -1,5 +1,5 @@
 import { stemOf } from "./fact-file.ts";
-import type { ProjectMemory } from "./project-memory.ts";
+import { LINKS, type ProjectMemory } from "./project-memory.ts";
 import type { ProjectState } from "./state.ts";
 
 /** Makes edges of what files link to, takes those back that they link to no more, and resolves to those that are. */
@@ -16,9 +16,12 @@ export async function linkEdges(memory: ProjectMemory, { files, edges }: Project
     }
   }
   const had = new Set(edges.map(([src, dst]) => `${src} ${dst}`));
-  await memory.link([...wanted.values()].filter(([src, dst]) => !had.has(`${src} ${dst}`)));
+  await memory.link(
+    LINKS,
+    [...wanted.values()].filter(([src, dst]) => !had.has(`${src} ${dst}`)),
+  );
   const gone = edges.filter(([src, dst]) => !wanted.has(`${src} ${dst}`));
-  for (const [src, dst] of gone) await memory.unlink(src, dst);
+  for (const [src, dst] of gone) await memory.unlink(LINKS, src, dst, "the file does not link there any more");
   return [...wanted.values()];
 }
 

@@ -7,7 +7,11 @@ import { valuesOf } from "../../config/option.ts";
 import type { Clock } from "../../core/clock.ts";
 import { systemCodeOf } from "../../core/errors.ts";
 import type { Random } from "../../core/random.ts";
+import type { RecordStore } from "../../db/records.ts";
+import { EMBED_OPTIONS } from "../memory/embed/options.ts";
+import { openStoredVectors } from "../memory/embed/stored-vectors.ts";
 import type { MemoryService } from "../memory/service.ts";
+import { leaveUndecided } from "./duplicates.ts";
 import { FileSync, LAST, passResult, type PassResult } from "./file-sync.ts";
 import { FILE_SYNC_OPTIONS } from "./options.ts";
 import { StateFiles } from "./state.ts";
@@ -18,7 +22,13 @@ const DATABASE = "default";
 /** The sync of this machine's files, as the options say. Whoever runs it owns the files and the catalog. */
 export function openFileSync(
   config: Config,
-  { memory, clock, random, version }: { memory: MemoryService; clock: Clock; random: Random; version: string },
+  {
+    memory,
+    records,
+    clock,
+    random,
+    version,
+  }: { memory: MemoryService; records: RecordStore; clock: Clock; random: Random; version: string },
 ): FileSync {
   const values = valuesOf(FILE_SYNC_OPTIONS, config);
   const cloud = { token: values.cloudToken, realm: values.syncRealm, database: DATABASE };
@@ -36,6 +46,13 @@ export function openFileSync(
         max: values.caPromoteMax,
         minImportance: values.caPromoteMinImportance,
         quietMs: values.caQuietWindow * 1_000,
+      },
+      curation: {
+        isOn: values.caCurate,
+        staleDays: values.caStaleDays,
+        band: values.caDupCosine,
+        decide: leaveUndecided,
+        vectors: openStoredVectors(valuesOf(EMBED_OPTIONS, config), records),
       },
       lockTtlMs: values.caLockTtl * 1_000,
       cloud: values.cloudUrl === undefined ? undefined : { ...cloud, url: values.cloudUrl },

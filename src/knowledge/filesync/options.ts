@@ -11,6 +11,26 @@ const realm: kinds.Kind<string> = {
   format: (value) => value,
 };
 
+/** Of cosines: from here to there. */
+export type Band = { min: number; max: number };
+
+const band: kinds.Kind<Band> = {
+  accepts: "two numbers from 0 to 1 with a dash between them, the lower one first (0.90-0.97)",
+  label: "range",
+  parse: (text, context) => {
+    const bounds = text.split("-");
+    const [min, max] = bounds.map((bound) => kinds.share.parse(bound.trim(), context));
+    return bounds.length !== 2 || min === undefined || max === undefined || min > max ? undefined : { min, max };
+  },
+  format: ({ min, max }) => `${boundText(min)}-${boundText(max)}`,
+};
+
+/** With two digits after the point where no more are needed. */
+function boundText(bound: number): string {
+  const short = bound.toFixed(2);
+  return Number(short) === bound ? short : String(bound);
+}
+
 export const FILE_SYNC_OPTIONS = {
   // Found when it is used: a user without a home folder has no such files, and may serve.
   caHome: optional({
@@ -52,6 +72,30 @@ export const FILE_SYNC_OPTIONS = {
     default: 30,
     side: "C",
     doc: "Seconds between two passes of `engine sync --watch`, of its service and of `ENGINE_CA_WATCH`.",
+  }),
+  caCurate: option({
+    env: "ENGINE_CA_CURATE",
+    toml: "filesync.curate",
+    kind: kinds.bool,
+    default: true,
+    side: "SC",
+    doc: "`0` turns all curation off: nothing is reviewed, no duplicates are linked, and memories get no files.",
+  }),
+  caStaleDays: option({
+    env: "ENGINE_CA_STALE_DAYS",
+    toml: "filesync.stale_days",
+    kind: kinds.integer({ min: 1, max: 36_500 }),
+    default: 90,
+    side: "SC",
+    doc: "Days after which a memory that nobody has changed is told of as stale.",
+  }),
+  caDupCosine: option({
+    env: "ENGINE_CA_DUP_COSINE",
+    toml: "filesync.dup_cosine",
+    kind: band,
+    default: { min: 0.9, max: 0.97 },
+    side: "SC",
+    doc: "How alike two memories are that may say the same, as a range of the cosine of their vectors: above it they do.",
   }),
   caPromote: option({
     env: "ENGINE_CA_PROMOTE",

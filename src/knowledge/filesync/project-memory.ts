@@ -1,6 +1,7 @@
 import { EngineError } from "../../core/errors.ts";
 import type { RecordKey } from "../memory/draft.ts";
 import { importedNode } from "../memory/input.ts";
+import type { StoredVectors } from "../memory/embed/stored-vectors.ts";
 import { digestOf, edgeId, topicId } from "../memory/ids.ts";
 import { DEFAULT_NAMESPACE, type NodeRecord } from "../memory/model.ts";
 import type { MemoryScope, MemoryService } from "../memory/service.ts";
@@ -14,6 +15,16 @@ import { memoryTypeOf } from "./types.ts";
 export const LINKS = "links_to";
 /** The relation of a memory to what a file says otherwise. */
 export const CONFLICTS = "conflicts_with";
+/** The relation of a memory to the one that it says the same as. */
+export const DUPLICATES = "duplicate_of";
+type Relation = typeof LINKS | typeof DUPLICATES;
+
+type Changes = {
+  nodes: Map<string, NodeRecord | undefined>;
+  /** Whether edges changed, too. */
+  hasEdges: boolean;
+  untilUs: number;
+};
 
 /** The memories of one project, as its files are kept in step with them. */
 export class ProjectMemory {
@@ -33,8 +44,9 @@ export class ProjectMemory {
   }
 
   /** Memories that changed after a stamp, those that do not hold any more too; an erased one is its id alone. */
-  async changed(afterUs: number): Promise<{ nodes: Map<string, NodeRecord | undefined>; untilUs: number }> {
+  async changed(afterUs: number): Promise<Changes> {
     const nodes = new Map<string, NodeRecord | undefined>();
+    let hasEdges = false;
     let sinceUs = afterUs;
     for (;;) {
       const page = await this.#memory.changes(this.#scope, {
@@ -43,11 +55,11 @@ export class ProjectMemory {
         limit: FILE_SYNC_LIMITS.records,
       });
       for (const version of page.versions) {
-        if (version.kind !== "node") continue;
-        nodes.set(version.record.id, version.erased ? undefined : version.record);
+        if (version.kind === "edge") hasEdges = true;
+        else nodes.set(version.record.id, version.erased ? undefined : version.record);
       }
       sinceUs = page.untilUs;
-      if (!page.hasMore) return { nodes, untilUs: sinceUs };
+      if (!page.hasMore) return { nodes, hasEdges, untilUs: sinceUs };
     }
   }
 
@@ -82,11 +94,31 @@ export class ProjectMemory {
     );
   }
 
-  async link(links: readonly (readonly [src: string, dst: string])[]): Promise<void> {
+  async link(rel: Relation, links: readonly (readonly [src: string, dst: string])[]): Promise<void> {
     await this.#import(
       [],
-      links.map(([src, dst]) => ({ realm: this.realm, src, dst, rel: LINKS })),
+      links.map(([src, dst]) => ({ realm: this.realm, src, dst, rel })),
     );
+  }
+
+  /** Of those memories that have one, their vectors, by the memory's id. */
+  async vectors(stored: StoredVectors, nodes: readonly NodeRecord[]): Promise<Map<string, Float32Array>> {
+    return await stored.of(this.#scope.databaseId, nodes);
+  }
+
+  async vectorProgress(stored: StoredVectors): Promise<{ throughSeq: number; isComplete: boolean }> {
+    return await stored.progress(this.#scope.databaseId);
+  }
+
+  /** Why somebody ended the edge; undefined where it holds, or where there was none. */
+  async endOfLink(rel: Relation, src: string, dst: string): Promise<{ reason: string | undefined } | undefined> {
+    try {
+      const edge = await this.#memory.get(this.#scope, this.#edgeKey(rel, src, dst));
+      return edge.invalidatedAtUs === undefined ? undefined : { reason: edge.invalidationReason };
+    } catch (error) {
+      if (error instanceof EngineError && error.code === "not_found") return undefined;
+      throw error;
+    }
   }
 
   /** Nodes before edges between them. */
@@ -105,9 +137,12 @@ export class ProjectMemory {
     await this.#end({ kind: "node", id: nodeId }, reason);
   }
 
-  async unlink(src: string, dst: string): Promise<void> {
-    const id = edgeId({ realm: this.realm, src, dst, namespace: DEFAULT_NAMESPACE, rel: LINKS });
-    await this.#end({ kind: "edge", id }, "the file does not link there any more");
+  async unlink(rel: Relation, src: string, dst: string, reason: string): Promise<void> {
+    await this.#end(this.#edgeKey(rel, src, dst), reason);
+  }
+
+  #edgeKey(rel: Relation, src: string, dst: string): RecordKey {
+    return { kind: "edge", id: edgeId({ realm: this.realm, src, dst, namespace: DEFAULT_NAMESPACE, rel }) };
   }
 
   async #end(key: RecordKey, reason: string): Promise<void> {
@@ -145,7 +180,7 @@ export class ProjectMemory {
       ...said,
       id: copyId(node),
       name: node.name ?? null,
-      props: { ...said.props, conflicts_with: file },
+      props: { ...said.props, [CONFLICTS]: file },
       valid_from: made,
       origin_updated_at: made,
     };
@@ -155,6 +190,11 @@ export class ProjectMemory {
 /** The same whenever the same is kept again. */
 function copyId(node: NodeRecord): string {
   return topicId(node.realm, `conflict:${node.id}:${nodeHash(node)}`);
+}
+
+/** Whether a file says the memory, on this machine or on another one. */
+export function isOfFile({ topicKey }: NodeRecord): boolean {
+  return topicKey?.startsWith("file:") === true;
 }
 
 function topicOf(file: string): string {

@@ -2,13 +2,14 @@ import type { Clock } from "../../core/clock.ts";
 import type { Random } from "../../core/random.ts";
 import type { NodeRecord } from "../memory/model.ts";
 import { maskSecrets } from "../memory/secrets.ts";
+import { curate, needsCuration, uncurated, type Curation } from "./curation.ts";
 import { linksIn, parseFact, printFact, type FactFile } from "./fact-file.ts";
 import { filesIn, readText, removeFile, writeText, type MemoryFolder, type SeenFile, type Skipped } from "./folder.ts";
 import { INDEX_NAME, withEntries, type IndexEntry } from "./index-file.ts";
 import { linkEdges } from "./links.ts";
 import { nodeHash, type ProjectMemory } from "./project-memory.ts";
 import { newFileName, promotable, type Promotion } from "./promotion.ts";
-import { emptyState, type ProjectState, type SyncedFile } from "./state.ts";
+import { emptyState, nothingCurated, type ProjectState, type SyncedFile } from "./state.ts";
 import { factOf, sameFact } from "./types.ts";
 
 /**
@@ -26,6 +27,7 @@ export type ProjectSyncDeps = {
   clock: Pick<Clock, "nowMs">;
   random: Random;
   promotion: Promotion;
+  curation: Curation;
   /** Says what would be done, and changes nothing. */
   isDry: boolean;
 };
@@ -58,7 +60,7 @@ export async function syncProject(
   // A memory that ends before what was synced is another one: an earlier state of it, or a new one in its place.
   const isOther = sinceThen.untilUs < synced.headUs;
   const state = isOther ? emptyState() : synced;
-  const { nodes, untilUs } = isOther ? await memory.changed(0) : sinceThen;
+  const { nodes, hasEdges, untilUs } = isOther ? await memory.changed(0) : sinceThen;
   const steps = await stepsOf(deps, { state, files, skipped, nodes });
   const isActive = steps.some(({ kind }) => kind !== "none" && kind !== "skip");
   const newest = Math.max(0, ...files.map(({ mtimeMs }) => mtimeMs));
@@ -68,7 +70,9 @@ export async function syncProject(
   const after: ProjectState = { ...state, untilUs, readAtMs, activeAtMs, files: {} };
   await follow(deps, steps, { state, after, done });
   after.edges = await linkEdges(memory, after);
-  done.push(...(await promote(deps, after)));
+  const touched = touchedIn(nodes, state, after);
+  if (touched.size > 0 || hasEdges) after.curation = uncurated(state.curation, (id) => touched.has(id));
+  done.push(...(await tidy(deps, after)));
   done.push(...(await updateIndex(deps, after)));
   after.headUs = await memory.headUs();
   return { done, state: after };
@@ -311,15 +315,44 @@ function pairOf({ hash, seen, fact }: Read, node: NodeRecord, promoted: boolean)
   };
 }
 
-/** Gives the most important memories that have no file one, once nobody has changed anything for a while. */
-async function promote(deps: ProjectSyncDeps, after: ProjectState): Promise<Done[]> {
-  const { clock, folder, memory, promotion, random } = deps;
+/** The memories that have changed, or whose files have. */
+function touchedIn(nodes: Sides["nodes"], before: ProjectState, after: ProjectState): Set<string> {
+  const touched = new Set(nodes.keys());
+  for (const file of new Set([...Object.keys(before.files), ...Object.keys(after.files)])) {
+    const [was, is] = [before.files[file], after.files[file]];
+    if (was?.nodeId === is?.nodeId && was?.mtimeMs === is?.mtimeMs) continue;
+    for (const pair of [was, is]) if (pair !== undefined) touched.add(pair.nodeId);
+  }
+  return touched;
+}
+
+/** Once nobody has changed anything for a while, memories are reviewed, and the most important ones get files. */
+async function tidy(deps: ProjectSyncDeps, after: ProjectState): Promise<Done[]> {
+  const { clock, memory, promotion, curation } = deps;
+  const nowMs = clock.nowMs();
+  if (!curation.isOn) after.curation = nothingCurated();
+  if (!curation.isOn || nowMs - after.activeAtMs < promotion.quietMs) return [];
+  const about = { memory, curation, nowMs };
+  const mustCurate = await needsCuration(about, after);
   const key = `${after.untilUs} ${JSON.stringify(promotion)}`;
-  const isQuiet = clock.nowMs() - after.activeAtMs >= promotion.quietMs;
-  if (!promotion.isOn || !isQuiet || after.promoted === key) return [];
+  const mustPromote = promotion.isOn && (mustCurate || after.promoted !== key);
+  if (!mustCurate && !mustPromote) return [];
   const { nodes } = await memory.changed(0);
+  if (mustCurate) after.curation = await curate(about, nodes, after);
+  if (!mustPromote) return [];
+  const done = await promote(deps, nodes, after);
+  after.promoted = key;
+  return done;
+}
+
+/** Gives the most important memories that have no file one. */
+async function promote(
+  { folder, promotion, random }: ProjectSyncDeps,
+  nodes: Sides["nodes"],
+  after: ProjectState,
+): Promise<Done[]> {
   const done: Done[] = [];
-  for (const node of promotable(nodes.values(), after, promotion)) {
+  for (const node of promotable(nodes, after, promotion)) {
     const name = newFileName(node, new Set(Object.keys(after.files)));
     const text = printFact(factOf(node), { nodeId: node.id });
     if (!(await writeText(folder, name, text, { before: undefined, random }))) continue;
@@ -328,16 +361,24 @@ async function promote(deps: ProjectSyncDeps, after: ProjectState): Promise<Done
     after.files[name] = pair;
     done.push({ file: name, action: "promoted" });
   }
-  after.promoted = key;
   return done;
 }
 
-/** The index has a line for each fact, where there is an index or something of ours to show. */
-async function updateIndex({ folder, random }: ProjectSyncDeps, { files }: ProjectState): Promise<Done[]> {
+/**
+ * The index has a line for each fact, where there is an index or something of ours to show. Of facts that say the same one has
+ * a line, and stale ones have none.
+ */
+async function updateIndex({ folder, random }: ProjectSyncDeps, { files, curation }: ProjectState): Promise<Done[]> {
   const before = await readText(folder, INDEX_NAME);
   const hasOurs = Object.values(files).some(({ promoted }) => promoted);
   if (before === undefined && !hasOurs) return [];
+  const withFile = new Set(Object.values(files).map(({ nodeId }) => nodeId));
+  const unlisted = new Set([
+    ...curation.review.stale.map(({ id }) => id),
+    ...curation.linked.filter(({ dst }) => withFile.has(dst)).map(({ src }) => src),
+  ]);
   const entries: IndexEntry[] = Object.entries(files)
+    .filter(([, { nodeId }]) => !unlisted.has(nodeId))
     .toSorted(([a, x], [b, y]) => y.importance - x.importance || (a < b ? -1 : 1))
     .map(([file, { name, hook }]) => ({ file, name, hook }));
   const text = withEntries(before?.text ?? "", entries);

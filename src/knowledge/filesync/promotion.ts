@@ -14,21 +14,30 @@ export type Promotion = {
   quietMs: number;
 };
 
-/** The memories that are to get a file, the most important first. */
+/**
+ * The memories that are to get a file, the most important first: none that is stale, and of several that say the same the
+ * one that the others are linked to, which is as important as the most important of them.
+ */
 export function promotable(
-  nodes: Iterable<NodeRecord | undefined>,
-  { files }: Pick<ProjectState, "files">,
+  nodes: ReadonlyMap<string, NodeRecord | undefined>,
+  { files, curation }: Pick<ProjectState, "files" | "curation">,
   { max, minImportance }: Promotion,
 ): NodeRecord[] {
+  const passedOver = new Set([...curation.review.stale.map(({ id }) => id), ...curation.linked.map(({ src }) => src)]);
+  const importance = new Map<string, number>();
+  for (const { src, dst } of curation.linked) {
+    importance.set(dst, Math.max(importance.get(dst) ?? 0, nodes.get(src)?.importance ?? 0));
+  }
+  const importanceOf = (node: NodeRecord): number => Math.max(node.importance, importance.get(node.id) ?? 0);
   const pairs = Object.values(files);
   const withFile = new Set(pairs.map(({ nodeId }) => nodeId));
   const room = max - pairs.filter(({ promoted }) => promoted).length;
   const found: NodeRecord[] = [];
-  for (const node of nodes) {
+  for (const node of nodes.values()) {
     if (node?.kind !== "memory" || nodeHash(node) === "" || withFile.has(node.id)) continue;
-    if (node.importance >= minImportance) found.push(node);
+    if (importanceOf(node) >= minImportance && !passedOver.has(node.id)) found.push(node);
   }
-  found.sort((a, b) => b.importance - a.importance || b.updatedAtUs - a.updatedAtUs);
+  found.sort((a, b) => importanceOf(b) - importanceOf(a) || b.updatedAtUs - a.updatedAtUs);
   return found.slice(0, Math.max(0, room));
 }
 

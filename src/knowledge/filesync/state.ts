@@ -26,6 +26,45 @@ const syncedFile = z.object({
   links: z.array(z.string()),
 });
 
+const reviewed = z.object({
+  id: z.string(),
+  name: z.string(),
+  /** Its file, where it has one. */
+  file: z.string().optional(),
+});
+
+/** What curation found: see `curation.ts`. */
+export const review = z.object({
+  stale: z.array(reviewed.extend({ changed_at: z.string() })),
+  duplicates: z.array(
+    reviewed.extend({
+      /** The memory that it says the same as, or may say the same as. */
+      of: reviewed,
+      /** Of their vectors; null where they were not compared, for their texts are the same. */
+      cosine: z.number().nullable(),
+      /** `linked`: there is an edge `duplicate_of`. `possible`: nobody has decided. */
+      is: z.enum(["linked", "possible"]),
+    }),
+  ),
+});
+export type Review = z.output<typeof review>;
+
+const curationState = z.object({
+  /** What the findings were made for; empty where something has changed since. */
+  key: z.string(),
+  /** Whether all memories had their vectors; if not, how far they were. */
+  sawAllVectors: z.boolean(),
+  throughSeq: z.number(),
+  review,
+  /** Edges `duplicate_of`: ids of nodes, and the keys of what they said. */
+  linked: z.array(z.object({ src: z.string(), dst: z.string(), srcKey: z.string(), dstKey: z.string() })),
+});
+export type CurationState = z.output<typeof curationState>;
+
+export function nothingCurated(): CurationState {
+  return { key: "", sawAllVectors: false, throughSeq: 0, review: { stale: [], duplicates: [] }, linked: [] };
+}
+
 const projectState = z.object({
   format: z.literal(1),
   /** The stamp up to which changes of the memory are in. */
@@ -41,13 +80,16 @@ const projectState = z.object({
   files: z.record(z.string(), syncedFile),
   /** Links that are edges: ids of nodes. */
   edges: z.array(z.tuple([z.string(), z.string()])),
+  /** Absent in what earlier versions wrote. */
+  curation: curationState.default(nothingCurated),
 });
 
 export type SyncedFile = z.output<typeof syncedFile>;
 export type ProjectState = z.output<typeof projectState>;
 
 export function emptyState(): ProjectState {
-  return { format: 1, untilUs: 0, headUs: 0, readAtMs: 0, activeAtMs: 0, promoted: "", files: {}, edges: [] };
+  const times = { untilUs: 0, headUs: 0, readAtMs: 0, activeAtMs: 0 };
+  return { format: 1, ...times, promoted: "", files: {}, edges: [], curation: nothingCurated() };
 }
 
 /** Of one agent's home, database and kind of thing. */

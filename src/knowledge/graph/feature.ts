@@ -6,6 +6,7 @@ export const GRAPH: Feature<{ graph: GraphDeps }> = {
   name: "graph",
   title: "Graphs",
   migrations: async () => (await import("./tables.ts")).GRAPH_MIGRATIONS,
+  duties: { compaction: async (deps) => [(await import("./sweep.ts")).graphSweep(deps)] },
   commands: {
     "create-graph": () => import("./commands/create-graph.ts"),
     "list-graphs": () => import("./commands/list-graphs.ts"),

@@ -7,6 +7,7 @@ import type { Signals } from "../../db/signals.ts";
 import type { Misfit } from "../../format/ndjson/misfits.ts";
 import type { GraphDeps } from "../graph/routes/graph.ts";
 import type { MemoryDeps } from "../memory/routes/deps.ts";
+import type { Skills } from "../skills/skills.ts";
 
 /** What the tools work with: the services of the routes. */
 export type ToolDeps = MemoryDeps &
@@ -14,10 +15,23 @@ export type ToolDeps = MemoryDeps &
     catalog: Pick<Catalog, "databases" | "database" | "tables" | "table" | "tableStats">;
     queries: QueryRunner;
     rows: RowIngest;
+    skills: Pick<Skills, "enabled" | "read">;
+    /** Undefined where no questions are answered. */
+    asker?: Asker | undefined;
     log: Log;
     metrics: Metrics;
     clock: Clock;
   };
+
+/** Answers questions, as the route of the agent does. */
+export type Asker = {
+  /** @throws EngineError what the route answers with, and why a run failed */
+  ask(
+    question: { question: string; database: string; sessionId: string | undefined; source: string },
+    origin: { caller: Caller; address: string; requestId: string },
+    signal: AbortSignal,
+  ): Promise<{ answer: string; sessionId: string; runId: string; queries: readonly string[] }>;
+};
 
 /** What the routes of MCP work with. */
 export type McpDeps = ToolDeps & { signals: Signals };

@@ -1,10 +1,12 @@
 import { z } from "zod";
 import type { CallerRole } from "../../config/kinds.ts";
-import { mayCall, type Tool } from "./tool.ts";
+import { mayCall, type Tool, type ToolHints } from "./tool.ts";
+import { ask } from "./tools/ask.ts";
 import { describeTable, ingestRows, listTables, queryKql, querySql } from "./tools/data.ts";
 import { graphNeighbors, graphSearch, graphSubgraph, listGraphs } from "./tools/graphs.ts";
 import { distillTranscript } from "./tools/distill.ts";
 import { getMemory, memoryOverviewTool, recallMemory } from "./tools/recall.ts";
+import { listSkills, readSkill } from "./tools/skills.ts";
 import { forgetMemory, ingestEntity, invalidateMemory, saveMemories, saveMemory } from "./tools/remember.ts";
 
 /** Every tool, in the order in which clients are shown them. */
@@ -20,6 +22,9 @@ export const TOOLS: readonly Tool[] = [
   graphSearch,
   graphNeighbors,
   graphSubgraph,
+  listSkills,
+  readSkill,
+  ask,
   saveMemory,
   saveMemories,
   invalidateMemory,
@@ -49,20 +54,21 @@ export function toolsFor(role: CallerRole): readonly ListedTool[] {
 
 /** The tool in the words of the protocol. */
 export function listedTool({ name, title, description, role, hints, input, output }: Tool) {
-  const isReader = role === "read";
   return {
     name,
     title,
     description,
     inputSchema: { ...schemaOf(input, { depth: 3 }), additionalProperties: false },
     outputSchema: schemaOf(output, { depth: 1 }),
-    annotations: {
-      readOnlyHint: isReader,
-      // Of readers both follow.
-      ...(!isReader && { destructiveHint: hints.destructive === true, idempotentHint: hints.idempotent === true }),
-      openWorldHint: false,
-    },
+    annotations: annotationsOf(role, hints),
   };
+}
+
+/** Without what clients assume: a tool changes something, and not twice the same. */
+function annotationsOf(role: Tool["role"], { destructive, idempotent }: ToolHints) {
+  if (role === "read") return { readOnlyHint: true, openWorldHint: false };
+  const isIdempotent = idempotent === true && { idempotentHint: true };
+  return { destructiveHint: destructive === true, ...isIdempotent, openWorldHint: false };
 }
 
 type Json = Record<string, unknown>;
@@ -79,7 +85,15 @@ function schemaOf(schema: z.ZodObject, { depth }: { depth: number }): ObjectSche
  * arguments may be null) and what goes without saying. A call is checked by the whole schema.
  */
 function shortened(schema: Json, depth: number): Json {
-  const { pattern: _form, maxLength: _longest, propertyNames: _names, additionalProperties: _more, ...rest } = schema;
+  const {
+    pattern: _form,
+    format: _kind,
+    minLength: _shortest,
+    maxLength: _longest,
+    propertyNames: _names,
+    additionalProperties: _more,
+    ...rest
+  } = schema;
   const { anyOf, properties, required, ...plain } = rest;
   const [only, ...others] = ((anyOf ?? []) as Json[])
     .filter(({ type }) => type !== "null")
@@ -89,7 +103,8 @@ function shortened(schema: Json, depth: number): Json {
   if (own["maximum"] === Number.MAX_SAFE_INTEGER) delete own["maximum"];
   if (own["description"] === "") delete own["description"];
   if (Array.isArray(own["type"])) own["type"] = own["type"].find((type) => type !== "null");
-  if (own["items"] !== undefined) own["items"] = shortened(own["items"] as Json, depth);
+  if (depth === 0) delete own["items"];
+  else if (own["items"] !== undefined) own["items"] = shortened(own["items"] as Json, depth);
   const described = Object.entries((properties ?? {}) as Record<string, Json>);
   if (described.length === 0 || depth === 0) return own;
   own["properties"] = Object.fromEntries(described.map(([name, inner]) => [name, shortened(inner, depth - 1)]));

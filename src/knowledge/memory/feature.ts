@@ -8,9 +8,11 @@ export const MEMORY: Feature<{ memory: MemoryDeps }> = {
   options: async () => ({
     ...(await import("./recall/options.ts")).RECALL_OPTIONS,
     ...(await import("./embed/options.ts")).EMBED_OPTIONS,
+    ...(await import("./rerank/options.ts")).RERANK_OPTIONS,
   }),
   metrics: async () => (await import("./metrics.ts")).MEMORY_METRICS,
   migrations: async () => (await import("./tables.ts")).MEMORY_MIGRATIONS,
+  duties: { compaction: async (deps) => [(await import("./sweep/duty.ts")).memorySweep(deps)] },
   routes: async () => {
     const { MEMORY_ROUTES } = await import("./routes/memory-routes.ts");
     return [{ name: "memory", answeredBy: "memory", routes: MEMORY_ROUTES }];

@@ -40,13 +40,29 @@ const realm = line(MEMORY_LIMITS.realmChars)
   .transform((text) => text.normalize("NFC"))
   .refine((text) => !imitatesPrivate(text), "a realm of one user is written user:<name>");
 
+/** Readers of JSON round the others, and would store another number than was written. */
+const KEPT_NUMBERS =
+  `accepted are numbers up to ${Number.MAX_VALUE}, ` +
+  `and whole numbers up to ${Number.MAX_SAFE_INTEGER}: write larger ones as text`;
+
 const props = z
   .record(z.string(), anyJson)
+  .refine(hasKeptNumbers, { error: KEPT_NUMBERS, abort: true })
   .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= MEMORY_LIMITS.propsBytes, {
     error: `is longer than ${MEMORY_LIMITS.propsBytes} bytes of JSON`,
   })
   .transform((value) => maskSecretsIn(value) as Record<string, unknown>)
   .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= MEMORY_LIMITS.propsBytes, MASKED_LONGER);
+
+/** From 1e21 on, whole numbers are written with an exponent: whoever does so expects them to be rounded. */
+function hasKeptNumbers(value: unknown): boolean {
+  if (typeof value === "number") {
+    return (
+      Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value) || Math.abs(value) >= 1e21)
+    );
+  }
+  return typeof value !== "object" || value === null || Object.values(value).every(hasKeptNumbers);
+}
 
 const tags = z
   .array(maskedLine(MEMORY_LIMITS.tagChars))

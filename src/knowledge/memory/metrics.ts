@@ -66,6 +66,14 @@ export const MEMORY_METRICS = metricSet((registers) => ({
     buckets: LATENCY_SECONDS,
     registers,
   }),
+  reranks: new Counter({
+    name: "engine_memory_reranks_total",
+    help:
+      "Questions to memory for which the reranking model was to rate memories, by what came of it: reranked; busy (no " +
+      "session was free in time), failed, and paused (it has failed lately) keep the order that they had.",
+    labelNames: ["outcome"],
+    registers,
+  }),
 }));
 
 export type MemoryMetrics = ReturnType<typeof MEMORY_METRICS.of>;

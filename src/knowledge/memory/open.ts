@@ -7,6 +7,8 @@ import { MEMORY_METRICS } from "./metrics.ts";
 import { RECALL_OPTIONS } from "./recall/options.ts";
 import { RecallClient } from "./recall/recall-client.ts";
 import { RecallService } from "./recall/service.ts";
+import { RERANK_OPTIONS } from "./rerank/options.ts";
+import { rerankSetup } from "./rerank/setup.ts";
 import { MemoryService } from "./service.ts";
 import { MemoryStore } from "./store.ts";
 import { MemoryWriter } from "./writer.ts";
@@ -45,10 +47,11 @@ export function openRecall(
   deps: Pick<FeatureDeps, "config" | "catalog" | "records" | "clock" | "log" | "metrics">,
   embedding: Embedding,
 ): RecallService {
-  const { config, records, log } = deps;
+  const { config, records, log, clock } = deps;
   const { memoryPpr: ppr, memoryClassDecay: classDecay } = valuesOf(RECALL_OPTIONS, config);
   const source = { catalog: config.catalogUrl, acquireTimeoutMs: config.catalogAcquireTimeoutSecs * 1_000 };
-  const client = new RecallClient({ source, options: { ppr, classDecay }, model: embedding.model, log });
+  const rerank = rerankSetup(valuesOf(RERANK_OPTIONS, config));
+  const client = new RecallClient({ source, options: { ppr, classDecay }, model: embedding.model, rerank, log, clock });
   return new RecallService({
     ...deps,
     metrics: MEMORY_METRICS.of(deps.metrics),

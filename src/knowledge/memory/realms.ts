@@ -11,10 +11,13 @@ export function isPrivateRealm(realm: string): boolean {
   return realm.startsWith(PRIVATE);
 }
 
+/** What is not shown, or only turns around what is. */
+const UNSEEN = /[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
+
 /** Whether a realm looks like a private one to people and is none. */
 export function imitatesPrivate(realm: string): boolean {
   if (isPrivateRealm(realm)) return realm.length === PRIVATE.length;
-  return /^\s*user\s*:/iu.test(realm.normalize("NFKC"));
+  return /^\s*user\s*:/iu.test(realm.normalize("NFKC").replace(UNSEEN, ""));
 }
 
 /** The realms that a caller may see and change. */

@@ -38,6 +38,15 @@ export const memorySettings = z
       })
       .prefault({})
       .describe("What a dream may take."),
+    agent: z
+      .strictObject({
+        firehose_turns: z
+          .boolean()
+          .default(true)
+          .describe("Keeps questions and answers of those who may write as raw observations, too (table `firehose`)."),
+      })
+      .prefault({})
+      .describe("What is kept of the questions that the agent answers."),
   })
   .prefault({});
 

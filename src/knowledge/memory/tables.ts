@@ -74,7 +74,7 @@ CREATE TABLE memory_settings (
  * The vectors of nodes' texts, which say what a text means: derived from the records, by a model.
  *
  * - `memory_vector_heads`: by database and model, the number of the newest vector, the commit up to which all nodes have
- *   theirs, and which process is computing more.
+ *   theirs, and which process is computing more. `held_until_ms` is until when, and with none when the last one was.
  * - `memory_vectors`: `text_key` is a digest of the node's id and its text, so versions with the same text share a vector,
  *   and no two nodes do: the rights to a vector, and its end, are those of its node. Vectors are numbered by `seq` in the
  *   order of their commits. `vector` is base64 of 32-bit floats, the lowest byte first.

@@ -14,6 +14,7 @@ import type { EngineKeys } from "./keys.ts";
 import { ModelMenus, type ModelMenu } from "./menus.ts";
 import type { AgentMetrics } from "../metrics.ts";
 import { openEngine, type EngineTarget } from "./open-engine.ts";
+import { problemOfFinish } from "./problems.ts";
 
 /** Where providers are, and the operator's keys. */
 export type EngineSettings = Pick<
@@ -119,7 +120,11 @@ export class AgentEngines {
     const late = new AbortController();
     const timer = clock.after(AGENT_LIMITS.probeMs, () => late.abort(), { background: true });
     try {
-      await sayOneToken(engine, AbortSignal.any([late.signal, ...(signal === undefined ? [] : [signal])]));
+      const problem = await sayOneToken(
+        engine,
+        AbortSignal.any([late.signal, ...(signal === undefined ? [] : [signal])]),
+      );
+      if (problem !== undefined) throw toEngineError(problem);
       return config;
     } catch (error) {
       if (signal?.aborted === true) throw new EngineError("cancelled", "the client left");
@@ -127,6 +132,7 @@ export class AgentEngines {
         const message = `the engine did not answer within ${AGENT_LIMITS.probeMs / 1_000} s`;
         throw new EngineError("engine_timeout", message);
       }
+      if (error instanceof EngineError) throw error;
       // Without its cause: the library's error holds the request, and with it the key.
       throw toEngineError(engine.problemOf(error));
     } finally {
@@ -300,10 +306,10 @@ function refused(field: string, reason: string): EngineError {
 /** The fewest that providers take: `openai` refuses less than 16. */
 const PROBE_TOKENS = { anthropic: 1, openai: 16, localmodel: 1 } as const;
 
-async function sayOneToken(engine: OpenedEngine, abortSignal: AbortSignal): Promise<void> {
+async function sayOneToken(engine: OpenedEngine, abortSignal: AbortSignal): Promise<EngineProblem | undefined> {
   const { generateText } = await import("ai");
   const { kind, model, temperature, providerOptions } = engine;
-  await generateText({
+  const { finishReason } = await generateText({
     model,
     prompt: "Say OK.",
     maxOutputTokens: PROBE_TOKENS[kind],
@@ -312,6 +318,7 @@ async function sayOneToken(engine: OpenedEngine, abortSignal: AbortSignal): Prom
     abortSignal,
     ...(temperature !== undefined && { temperature }),
   });
+  return problemOfFinish(finishReason);
 }
 
 function toEngineError({ code, message }: EngineProblem): EngineError {

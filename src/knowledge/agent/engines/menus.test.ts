@@ -59,7 +59,7 @@ it.each([
   ["a redirect", { listStatus: 302 }],
   ["another form", { listBody: '{"models": 7}' }],
   ["no JSON", { listBody: "<html>" }],
-  ["too much", { listBody: JSON.stringify({ data: [{ id: "x".repeat(5_000_000) }] }) }],
+  ["too much", { listBody: JSON.stringify({ data: [{ id: "x".repeat(9_000_000) }] }) }],
 ])("shows the built-in list for a minute after %s", async (_, options) => {
   const { provider, clock, ask, failures, lines } = await menusOf("anthropic", options);
   expect(await ask()).toEqual(ModelMenus.builtIn("anthropic"));

@@ -1,9 +1,13 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { generateText, jsonSchema, streamText, tool } from "ai";
 import { afterEach, expect, it, vi } from "vitest";
 import { systemClock } from "../../../core/clock.ts";
 import { ENGINE_KINDS, type EngineConfig, type EngineKind } from "./engine.ts";
 import { openEngine } from "./open-engine.ts";
+import { problemOfFinish } from "./problems.ts";
 import { startScriptedProvider, type Script, type ScriptedProvider } from "./scripted-provider.test-kit.ts";
+import { CHAT_COMPLETIONS, MESSAGES, RESPONSES } from "./scripted-wire.test-kit.ts";
 
 const KEY = "sk-planted-0123456789abcdef";
 const started: ScriptedProvider[] = [];
@@ -37,7 +41,14 @@ const tools = {
 
 async function streamed(kind: EngineKind, baseUrl: string, signal?: AbortSignal) {
   const engine = await engineOf(kind, baseUrl);
-  const said = { thinking: "", text: "", calls: [] as unknown[], errors: [] as unknown[], aborted: false };
+  const said = {
+    thinking: "",
+    text: "",
+    calls: [] as unknown[],
+    errors: [] as unknown[],
+    aborted: false,
+    finish: undefined as string | undefined,
+  };
   const result = streamText({
     model: engine.model,
     prompt: "how many?",
@@ -56,6 +67,7 @@ async function streamed(kind: EngineKind, baseUrl: string, signal?: AbortSignal)
         said.calls.push([part.toolCallId, part.toolName, part.input, part.invalid ?? false]);
       } else if (part.type === "error") said.errors.push(part.error);
       else if (part.type === "abort") said.aborted = true;
+      else if (part.type === "finish") said.finish = problemOfFinish(part.finishReason)?.message;
     }
   };
   // A connection that breaks is no part of the stream: reading it fails.
@@ -197,11 +209,61 @@ it.each(ENGINE_KINDS)("%s: streams that end badly say so, and do not hang", asyn
   expect((await streamed(kind, provider.url)).text).toBe("slow bytes");
 });
 
+const WIRES = { anthropic: MESSAGES, openai: RESPONSES, localmodel: CHAT_COMPLETIONS } as const;
+/** Where the end of a stream begins. */
+const ENDS = {
+  anthropic: "event: message_delta",
+  openai: "event: response.completed",
+  localmodel: '"finish_reason":"stop"',
+} as const;
+
+it.each(ENGINE_KINDS)(
+  "%s: an answer that is not whole is no answer, however well its connection ends",
+  async (kind) => {
+    const reply = { text: ["one ", "two"] };
+    const provider = await providerOf([]);
+    const whole = WIRES[kind].frames(reply, { index: 0, model: "m" }).join("");
+    provider.play([{ rawBody: whole }]);
+    expect(await streamed(kind, provider.url)).toMatchObject({ text: "one two", finish: undefined, problems: [] });
+    for (const rawBody of [
+      whole.slice(0, whole.indexOf(ENDS[kind])),
+      whole.slice(0, whole.indexOf("two")),
+      "",
+      "<html>no</html>",
+    ]) {
+      provider.play([{ rawBody }]);
+      const { finish, problems } = await streamed(kind, provider.url);
+      expect(finish ?? problems[0]?.message).toMatch(/^the provider /);
+    }
+  },
+);
+
 it("reads no more of a refusal than it shows", async () => {
   const provider = await providerOf(() => ({ status: 500, errorBody: `no ${KEY} ${"x".repeat(10_000_000)}` }));
   for (const kind of ["anthropic", "openai"] as const) {
     const { problems } = await streamed(kind, provider.url);
     expect(problems[0]?.message).toMatch(/^the provider answered 500: Internal Server Error: no •••• x+…$/);
     expect(problems[0]?.message.length).toBeLessThanOrEqual(500);
+  }
+});
+
+it("ends a stream whose event has no end", async () => {
+  const piece = "x".repeat(1024 * 1024);
+  const server = createServer((_, response) => {
+    response.writeHead(200, { "Content-Type": "text/event-stream" }).write("data: ");
+    const more = (): void => {
+      while (!response.destroyed && response.write(piece));
+    };
+    response.on("drain", more);
+    more();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  try {
+    const { problems } = await streamed("anthropic", `http://127.0.0.1:${port}`);
+    expect(problems[0]?.message).toMatch(/the answer has more than 67108864 bytes/);
+  } finally {
+    server.closeAllConnections();
+    await new Promise<void>((resolve) => server.close(() => resolve()));
   }
 });

@@ -1,3 +1,4 @@
+import type { FinishReason } from "ai";
 import { messageOf, systemCodeOf } from "../../../core/errors.ts";
 import type { EngineProblem } from "./engine.ts";
 
@@ -14,6 +15,26 @@ export function problemOf(error: unknown, secret: string | undefined): EnginePro
   const refusal = causes.map((cause) => Refusal.of(cause)).find((found) => found !== undefined);
   const found = refusal === undefined ? ofTransport(causes) : ofRefusal(refusal);
   return { ...found, message: bounded(masked(withoutControls(found.message), secret)) };
+}
+
+/**
+ * What the reason means for which a model stopped, where that is a failure. A stream that ends before it is whole comes
+ * without an error: the library says `interrupted` then.
+ */
+export function problemOfFinish(reason: FinishReason): EngineProblem | undefined {
+  switch (reason) {
+    case "interrupted":
+      return { code: "engine_failed", message: "the provider ended its answer in the middle", retryable: true };
+    case "error":
+      return { code: "engine_failed", message: "the provider ended its answer with an error", retryable: true };
+    case "content-filter":
+      return { code: "engine_failed", message: "the provider withheld the rest of the answer", retryable: false };
+    case "stop":
+    case "length":
+    case "tool-calls":
+    case "other":
+      return undefined;
+  }
 }
 
 /** As the library's errors have it: of an answer with another status than 200, and of errors in a stream. */

@@ -1,61 +1,22 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ADMIN } from "../../../auth/access.test-kit.ts";
-import { AuditLog } from "../../../auth/audit.ts";
-import { createAuthenticator } from "../../../auth/authenticator.ts";
-import type { Caller } from "../../../auth/caller.ts";
-import { FailureLimit } from "../../../auth/failure-limit.ts";
-import { openMemoryCatalog } from "../../../catalog/sqlite/memory.test-kit.ts";
-import { ManualClock } from "../../../core/clock.ts";
-import { uuidV7Source } from "../../../core/ids.ts";
-import { silentLog } from "../../../core/log.ts";
-import { createMetrics } from "../../../core/metrics.ts";
-import { systemRandom } from "../../../core/random.ts";
-import { serveApp } from "../../../server/app.test-kit.ts";
-import { routesOf } from "../../../server/route.ts";
 import { Sessions } from "../sessions/sessions.ts";
+import { agentRoutes, ANN } from "./routes.test-kit.ts";
 import { SESSION_ROUTES } from "./sessions.ts";
 
-const CALLERS: Readonly<Record<string, Caller>> = {
-  ann: { ...ADMIN, kind: "session", subject: "ann", role: "read" },
-  bob: { ...ADMIN, kind: "session", subject: "bob", role: "write" },
-  root: ADMIN,
-};
-const clock = new ManualClock();
-const { catalog } = openMemoryCatalog(clock);
-const newId = uuidV7Source(clock, systemRandom);
-const audit = new AuditLog(catalog.records, newId);
-const sessions = new Sessions({ records: catalog.records, newId, audit });
-let server: Awaited<ReturnType<typeof serveApp>>;
+const routes = agentRoutes();
+const { clock, newId, records } = routes;
+const sessions = new Sessions(routes);
 
-beforeAll(async () => {
-  const backend = { recognizes: () => true, authenticate: async (token: string) => CALLERS[token] };
-  const failures = new FailureLimit({ clock });
-  server = await serveApp({
-    routes: routesOf(SESSION_ROUTES, { here: { sessions } }),
-    authenticator: createAuthenticator({ isOn: true, backends: [backend], failures }),
-    clock,
-    newId,
-    log: silentLog,
-    metrics: createMetrics(),
-  });
-});
-afterAll(async () => {
-  await server.close();
-  await catalog.close();
-});
+beforeAll(() => routes.serve(SESSION_ROUTES, { sessions }));
+afterAll(() => routes.close());
 
-async function call(who: string, method: string, path: string) {
-  const headers = { authorization: `Bearer ${who}` };
-  const response = await fetch(`${server.url}/v1/agent/sessions${path}`, { method, headers });
-  const body = (await response.json()) as Record<string, unknown>;
-  return { status: response.status, body, code: (body["error"] as { code?: string } | undefined)?.code };
-}
+const call = async (who: string, method: string, path: string) =>
+  await routes.call(who, method, `/v1/agent/sessions${path}`);
 
 async function conversation(): Promise<string> {
-  const caller = CALLERS["ann"] ?? ADMIN;
-  const run = { caller, database: "default", runId: newId(), along: () => [] };
+  const run = { caller: ANN, database: "default", runId: newId(), along: () => [] };
   const { sessionId } = await sessions.begin({ ...run, question: "how many?", source: "cli" });
-  await catalog.records.transact(sessions.endStatements({ sessionId, runId: run.runId, answer: "Twelve." }));
+  await records.transact(sessions.endStatements({ sessionId, runId: run.runId, answer: "Twelve." }));
   return sessionId;
 }
 

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import { array, assert, constantFrom, nat, property } from "fast-check";
 import { expect, test } from "vitest";
 import { AnswerText } from "./answer-text.ts";
 import { KnownAddresses } from "./addresses.ts";
@@ -78,24 +78,9 @@ test.each(HOSTILE)("%j reaches nobody", (text) => {
 });
 
 test("pieces of any size show no more than the whole", () => {
-  const parts = fc.constantFrom(
-    ...HOSTILE,
-    " ",
-    "\n",
-    "(",
-    ")",
-    "[",
-    "]",
-    "!",
-    "<",
-    "word",
-    "]:",
-    "](",
-    "https:",
-    "//",
-  );
-  fc.assert(
-    fc.property(fc.array(parts, { maxLength: 8 }), fc.array(fc.nat({ max: 9 }), { maxLength: 400 }), (texts, sizes) => {
+  const parts = constantFrom(...HOSTILE, " ", "\n", "(", ")", "[", "]", "!", "<", "word", "]:", "](", "https:", "//");
+  assert(
+    property(array(parts, { maxLength: 8 }), array(nat({ max: 9 }), { maxLength: 400 }), (texts, sizes) => {
       const text = texts.join("");
       const answer = new AnswerText(known);
       let [out, at] = ["", 0];

@@ -1,6 +1,7 @@
-import type { ModelMessage, StreamTextResult, ToolSet } from "ai";
+import type { ModelMessage, StreamTextResult, TextStreamPart, ToolSet } from "ai";
 import type { OpenedEngine } from "../engines/engine.ts";
 import type { Usage } from "./events.ts";
+import { problemOfFinish } from "../engines/problems.ts";
 import { RunStopped } from "./run-end.ts";
 import type { OfferedTool } from "./tools.ts";
 
@@ -83,35 +84,33 @@ async function readParts(
 ): Promise<void> {
   for await (const part of fullStream) {
     signal.throwIfAborted();
-    switch (part.type) {
-      case "text-delta":
-        onText(part.text);
-        break;
-      case "reasoning-delta":
-        onThinking(part.text);
-        break;
-      case "tool-call": {
-        const { toolCallId: id, toolName: name, input } = part;
-        const problem = "invalid" in part && part.invalid === true ? problemOfCall(part.error) : undefined;
-        step.calls.push({ id, name, input, ...(problem !== undefined && { problem }) });
-        break;
-      }
-      case "finish-step": {
-        const { inputTokens = 0, outputTokens = 0, totalTokens = inputTokens + outputTokens } = part.usage;
-        step.usage = { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: totalTokens };
-        if (part.finishReason === "length" && step.calls.length === 0) {
-          throw new RunStopped("context_too_large", "the model came to the end of the tokens that it may say");
-        }
-        break;
-      }
-      case "error":
-        throw stoppedBy(part.error, engine);
-      case "abort":
-        signal.throwIfAborted();
-        throw new RunStopped("engine_failed", "the provider ended its answer", { retryable: true });
-      default:
-    }
+    const { type } = part;
+    if (type === "text-delta") onText(part.text);
+    else if (type === "reasoning-delta") onThinking(part.text);
+    else if (type === "tool-call") step.calls.push(callOf(part));
+    else if (type === "finish-step") finish(step, part);
+    else if (type === "error") throw stoppedBy(part.error, engine);
+    else if (type === "abort")
+      throw new RunStopped("engine_failed", "the provider ended its answer", { retryable: true });
   }
+}
+
+type Part<T> = Extract<TextStreamPart<ToolSet>, { type: T }>;
+
+function callOf(part: Part<"tool-call">): AskedCall {
+  const { toolCallId: id, toolName: name, input } = part;
+  const problem = "invalid" in part && part.invalid === true ? problemOfCall(part.error) : undefined;
+  return { id, name, input, ...(problem !== undefined && { problem }) };
+}
+
+function finish(step: StepResult, { usage, finishReason }: Part<"finish-step">): void {
+  const { inputTokens = 0, outputTokens = 0, totalTokens = inputTokens + outputTokens } = usage;
+  step.usage = { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: totalTokens };
+  if (finishReason === "length" && step.calls.length === 0) {
+    throw new RunStopped("context_too_large", "the model came to the end of the tokens that it may say");
+  }
+  const problem = problemOfFinish(finishReason);
+  if (problem !== undefined) throw RunStopped.of(problem);
 }
 
 /** The names of what is there, for a model that made one up. */

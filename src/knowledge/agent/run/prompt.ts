@@ -5,7 +5,7 @@ import type { Catalog } from "../../../catalog/catalog.ts";
 import { columnsOf } from "../../../server/schemas.ts";
 import { AGENT_LIMITS } from "../limits.ts";
 import type { SessionTurn } from "../sessions/sessions.ts";
-import type { Fence } from "./fence.ts";
+import type { Fence } from "../engines/fence.ts";
 
 /** A message for a model. */
 export type PromptMessage = { role: "user" | "assistant"; content: string };

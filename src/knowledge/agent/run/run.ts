@@ -9,7 +9,7 @@ import type { KnownAddresses } from "./addresses.ts";
 import { AnswerText } from "./answer-text.ts";
 import { EventQueue } from "./event-queue.ts";
 import type { NumberedEvent, RunEvent, Usage } from "./events.ts";
-import type { Fence } from "./fence.ts";
+import type { Fence } from "../engines/fence.ts";
 import { modelStep, type AskedCall, type StepResult } from "./model-step.ts";
 import type { Prompt } from "./prompt.ts";
 import { failureOf, RunStopped, statusOf, type RunFailure } from "./run-end.ts";
@@ -35,8 +35,8 @@ export type RunStart = {
   prepare: (signal: AbortSignal) => Promise<Prepared>;
   /** When it was admitted, on the monotonic clock. */
   admittedMs: number;
-  /** Called once, when nothing of it is left. */
-  onEnd: (end: { isAnswered: boolean }) => void;
+  /** Called once, when nothing of it is left; without an answer where it failed. */
+  onEnd: (end: { answer: string | undefined }) => void;
 };
 
 export type Prepared = {
@@ -116,7 +116,7 @@ export class AgentRun {
     } finally {
       this.#timer.cancel();
       this.#queue.end();
-      onEnd({ isAnswered: failure === undefined });
+      onEnd({ answer: failure === undefined ? this.#answer : undefined });
     }
   }
 

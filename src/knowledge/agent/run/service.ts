@@ -39,6 +39,17 @@ export type EngineSource = {
   open(origin: AskOrigin): Promise<OpenedEngine>;
 };
 
+/** A question with its answer, when the run is over. */
+export type AnsweredTurn = {
+  runId: string;
+  sessionId: string;
+  isNew: boolean;
+  database: string;
+  question: string;
+  answer: string;
+  origin: AskOrigin;
+};
+
 export type AgentServiceDeps = {
   tools: ToolDeps;
   catalog: Pick<Catalog, "database" | "tables" | "tableStats">;
@@ -53,7 +64,7 @@ export type AgentServiceDeps = {
   log: Log;
   metrics: AgentMetrics;
   /** What is done with a session after a turn that was answered. Must not reject. */
-  afterTurn: (turn: { sessionId: string; isNew: boolean; origin: AskOrigin }) => void;
+  afterTurn: (turn: AnsweredTurn) => void;
 };
 
 /** How long runs may go on when the server drains. */
@@ -173,10 +184,11 @@ export class AgentService {
         admittedMs,
         includeThinking: question.includeThinking,
         prepare: (signal) => this.#prepare(question, origin, { ...begun, runId, admittedMs, signal }),
-        onEnd: ({ isAnswered }) => {
+        onEnd: ({ answer }) => {
           this.#running.delete(run);
           leave();
-          if (isAnswered) this.#deps.afterTurn({ sessionId, isNew, origin });
+          if (answer === undefined) return;
+          this.#deps.afterTurn({ runId, sessionId, isNew, database, question: question.question, answer, origin });
         },
       },
       this.#deps,
@@ -200,7 +212,7 @@ export class AgentService {
     const { engines, skills, catalog, clock, random } = this.#deps;
     const [{ KnownAddresses }, { Fence }, { promptOf, schemaText }, { RunTools }] = await Promise.all([
       import("./addresses.ts"),
-      import("./fence.ts"),
+      import("../engines/fence.ts"),
       import("./prompt.ts"),
       import("./tools.ts"),
     ]);

@@ -49,7 +49,8 @@ export class RunTools {
 
   constructor(scope: ToolScope) {
     this.#scope = scope;
-    const readers = TOOLS.filter(({ role }) => role === "read");
+    // A run that asks would begin another.
+    const readers = TOOLS.filter(({ role, name }) => role === "read" && name !== "ask");
     const mayWrite = roleIncludes(scope.caller.role, "write");
     const tools = mayWrite ? [...readers, savingTool(scope.runId)] : readers;
     this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
@@ -100,7 +101,8 @@ export class RunTools {
     if (typeof input !== "object" || input === null || Array.isArray(input)) return input;
     const { database, limit, ...others } = input as Record<string, unknown>;
     const asked = this.#scope.database;
-    if (database !== undefined && database !== null && foldName(String(database)) !== foldName(asked)) {
+    const isAsked = typeof database === "string" && foldName(database) === foldName(asked);
+    if (database !== undefined && database !== null && !isAsked) {
       throw new EngineError("forbidden", `the question is about the database ${JSON.stringify(asked)}, and no other`);
     }
     const place = "database" in tool.input.shape ? { database: asked } : {};

@@ -72,9 +72,12 @@ async function sync(context: CliContext, flags: Flags): Promise<number> {
       await show(context, result, flags);
       return isWell(result) ? EXIT.ok : EXIT.failed;
     }
+    let findings = "";
     while (!stop.signal.aborted) {
       const result = await onePass(context, config, request);
-      if (result !== undefined && hasNews(result)) await show(context, result, flags);
+      const found = JSON.stringify(result?.projects.map(({ project, review }) => [project, review]) ?? []);
+      if (result !== undefined && (hasNews(result) || found !== findings)) await show(context, result, flags);
+      findings = found;
       await pause(context.deps.clock, caSyncPollSecs * 1_000, stop.signal);
     }
     return EXIT.ok;
@@ -96,7 +99,7 @@ async function withFileSync<T>(context: CliContext, config: Config, task: (files
     const { records } = catalog;
     const audit = new AuditLog(records, newId);
     const memory = openMemory({ catalog, records, clock, random, newId, metrics: createMetrics(), audit });
-    return await task(openFileSync(config, { memory, clock, random, version }));
+    return await task(openFileSync(config, { memory, records, clock, random, version }));
   });
 }
 
@@ -105,16 +108,21 @@ function hasNews({ projects, cloud }: PassResult): boolean {
   return isCloudNews || projects.some(({ done, error }) => done.length > 0 || error !== undefined);
 }
 
+function hasFindings({ projects }: PassResult): boolean {
+  return projects.some(({ review }) => review.stale_count + review.duplicate_count > 0);
+}
+
 async function show(context: CliContext, result: PassResult, { json, dryRun }: Flags): Promise<void> {
   if (json) return await context.write(`${JSON.stringify(result)}\n`);
   const would = dryRun ? "would be " : "";
-  for (const { project, done, error } of result.projects) {
+  for (const { project, done, review, error } of result.projects) {
     for (const { file, action, reason } of done) {
       const why = reason === undefined ? "" : `: ${reason}`;
       await context.writeLine(
         visible(`${project}/${file}  ${action === "skipped" ? "" : would}${WORDS[action]}${why}`),
       );
     }
+    for (const line of reviewLines(review)) await context.writeLine(visible(`${project}  ${line}`));
     if (error !== undefined) context.warn(visible(`${project}: ${error}`));
   }
   const { cloud } = result;
@@ -122,7 +130,21 @@ async function show(context: CliContext, result: PassResult, { json, dryRun }: F
   else if (cloud !== undefined) {
     await context.writeLine(`${countText(cloud.pulled, "record")} came, ${countText(cloud.pushed, "record")} went`);
   }
-  if (!hasNews(result) && cloud === undefined) await context.writeLine("nothing has changed");
+  if (!hasNews(result) && cloud === undefined && !hasFindings(result)) await context.writeLine("nothing has changed");
+}
+
+function reviewLines({ stale, duplicates, ...counts }: PassResult["projects"][number]["review"]): string[] {
+  const lines = stale.map((one) => `stale: ${titleIn(one)} has not been changed since ${one.changed_at.slice(0, 10)}`);
+  for (const { of, cosine, is, ...one } of duplicates) {
+    const likeness = cosine === null ? "" : ` (cosine ${cosine})`;
+    lines.push(`${is === "linked" ? "duplicate" : "possible duplicate"}: ${titleIn(one)} of ${titleIn(of)}${likeness}`);
+  }
+  const more = counts.stale_count + counts.duplicate_count - lines.length;
+  return more > 0 ? [...lines, `and ${more} more`] : lines;
+}
+
+function titleIn({ id, name, file }: { id: string; name: string; file?: string | undefined }): string {
+  return `${JSON.stringify(name)} (${file ?? id})`;
 }
 
 const WORDS = {

@@ -16,11 +16,6 @@ import { socketPathOf } from "../stdio/socket-path.ts";
 /** Flags of a command that calls a tool. */
 export type ToolFlags = ApiFlags & { db: string };
 
-export type CallOptions = {
-  /** Asks once, opens no engine and renews no session: the process may end at any time. */
-  isBrief?: true;
-};
-
 /** Gives a command the flags of one that calls a tool. */
 export function withToolFlags(command: Command): Command {
   return withApiFlags(command.option("--db <name>", "database whose memory it is", "default"));
@@ -36,17 +31,15 @@ export async function callTool(
   flags: ToolFlags,
   name: string,
   args: Readonly<Record<string, unknown>>,
-  { isBrief }: CallOptions = {},
 ): Promise<Json> {
   const named = { serverUrl: flags.server, token: flags.token };
-  const loaded = await (isBrief === true ? context.loadConfigQuietly(named) : context.loadConfig(named));
+  const loaded = await context.loadConfig(named);
   const chosen = await chosenTarget(context, loaded);
-  if (isBrief === true) delete chosen?.freshToken;
   const database = checkName("database", flags.db);
   const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } };
   const { result, error } =
     chosen === undefined
-      ? await askHome(context, loaded, body, { database, mayOpen: isBrief !== true, isForAgent: false })
+      ? await askHome(context, loaded, body, { database, isForAgent: false })
       : await callDatabase(context, chosen, database, { method: "POST", path: "/mcp/v1", body });
   const target = chosen ?? { url: socketPathOf(loaded.config.home), origin: "default" };
   if (isJson(error)) throw new CliError(visible(fieldText(error["message"])));

@@ -9,7 +9,8 @@ import { visible } from "../../../client/text.ts";
 import { messageOf, systemCodeOf } from "../../../core/errors.ts";
 import { agentHome } from "../install/agent-home.ts";
 import { planFolder, writeFolder } from "../install/owned-folder.ts";
-import { SKILLS, skillText } from "../install/skills.ts";
+import { skillText } from "../../skills/shipped/skill.ts";
+import { SKILLS } from "../install/skills.ts";
 
 type Which = keyof typeof SKILLS | "both";
 type Flags = { target: string; which: Which; alsoLinkClaude?: true };

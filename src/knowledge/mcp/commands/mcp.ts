@@ -22,7 +22,6 @@ async function serve(context: CliContext): Promise<number> {
   const { clock, stdin } = context.deps;
   const engine = new HomeEngine(context, await context.loadConfigQuietly({}), {
     database: "default",
-    mayOpen: true,
     isForAgent: true,
   });
   const relay = new StdioRelay({

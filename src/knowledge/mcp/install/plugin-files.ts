@@ -1,6 +1,7 @@
+import { skillText } from "../../skills/shipped/skill.ts";
 import { OWN_ENTRY, OWN_KEY, SERVERS_KEY } from "../setup/agents.ts";
 import type { OwnedFile } from "./owned-folder.ts";
-import { SKILLS, skillText } from "./skills.ts";
+import { SKILLS } from "./skills.ts";
 
 export const PLUGIN_NAME = "engine-memory";
 

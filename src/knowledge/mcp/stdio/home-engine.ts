@@ -17,9 +17,7 @@ const IN_USE_PAUSE_MS = 200;
 export type HomeEngineOptions = {
   /** Of calls that name none. */
   database: string;
-  /** Whether it is opened in this process where nobody listens. */
-  mayOpen: boolean;
-  /** Whether it then stays for an agent, or only as long as one question takes. */
+  /** Whether one that is opened in this process stays for an agent, or only as long as one question takes. */
   isForAgent: boolean;
 };
 
@@ -39,22 +37,20 @@ export class HomeEngine {
   readonly #loaded: LoadedConfig;
   readonly #messenger: Messenger;
   readonly #newId: () => string;
-  readonly #mayOpen: boolean;
   readonly #isForAgent: boolean;
   #opening: Promise<void> | undefined;
   #release: (() => Promise<void>) | undefined;
   #isClosed = false;
 
   /** @throws CliError where the home has a path that is too long for a socket */
-  constructor(context: CliContext, loaded: LoadedConfig, { database, mayOpen, isForAgent }: HomeEngineOptions) {
+  constructor(context: CliContext, loaded: LoadedConfig, { database, isForAgent }: HomeEngineOptions) {
     const path = socketPathOf(loaded.config.home);
     const problem = socketPathProblem(path);
     if (problem !== undefined) throw new CliError(problem, EXIT.usage);
     this.#context = context;
     this.#loaded = loaded;
-    this.#mayOpen = mayOpen;
     this.#isForAgent = isForAgent;
-    this.#messenger = messagesTo(path, database);
+    this.#messenger = messagesTo({ socketPath: path }, database);
     this.#newId = uuidV7Source(context.deps.clock, context.deps.random);
   }
 
@@ -74,7 +70,7 @@ export class HomeEngine {
       const gone = await this.#messenger.post(text, { signal, onMessage: take }).catch(goneOf);
       if (isAnswered || signal.aborted) return;
       goneSinceMs ??= clock.monotonicMs();
-      if (!this.#mayOpen || clock.monotonicMs() > goneSinceMs + PATIENCE_MS) throw gone ?? new EngineGone();
+      if (clock.monotonicMs() > goneSinceMs + PATIENCE_MS) throw gone ?? new EngineGone();
       await this.open();
       await sleep(clock, PAUSE_MS, signal).catch(() => undefined);
     }

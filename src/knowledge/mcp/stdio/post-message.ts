@@ -1,4 +1,4 @@
-import { Agent, request, type IncomingMessage } from "node:http";
+import type { Agent, IncomingMessage } from "node:http";
 import { eventTextsIn } from "../../../client/server-sent-events.ts";
 
 /** The other side of `socket-server.ts`. */
@@ -20,23 +20,34 @@ export class EngineGone extends Error {
   }
 }
 
+/** Where an engine takes messages: at a socket of this machine, or as a server. */
+export type MessagePlace = { socketPath: string } | { url: string; token?: string | undefined };
+
 /**
- * Sends messages about a database to the engine that listens at `socketPath`. What it returns resolves when the answer is
- * there, and rejects with `EngineGone` where it has not come to its end.
+ * Sends messages about a database to the engine at `place`. What it returns resolves when the answer is there, and rejects
+ * with `EngineGone` where it has not come to its end.
  */
-export function messagesTo(socketPath: string, database: string): Messenger {
-  // One connection for each message that waits, kept for the next.
-  const agent = new Agent({ keepAlive: true });
+export function messagesTo(place: MessagePlace, database: string): Messenger {
+  let agent: Agent | undefined;
   const post: PostMessage = async (message, { signal, onMessage }) => {
     let answer: IncomingMessage;
     try {
+      // TLS takes time to load.
+      const { Agent: NewAgent, request } = isSecure(place) ? await import("node:https") : await import("node:http");
+      // One connection for each message that waits, kept for the next.
+      agent ??= new NewAgent({ keepAlive: true });
       answer = await new Promise<IncomingMessage>((resolve, reject) => {
         const headers = {
           "content-type": "application/json",
           "content-length": Buffer.byteLength(message),
           "x-database": database,
+          ...("token" in place && place.token !== undefined && { authorization: `Bearer ${place.token}` }),
         };
-        const sent = request({ socketPath, path: "/mcp/v1", method: "POST", agent, headers, signal }, resolve);
+        const options = { method: "POST", agent, headers, signal };
+        const sent =
+          "url" in place
+            ? request(`${place.url}${PATH}`, options, resolve)
+            : request({ ...options, socketPath: place.socketPath, path: PATH }, resolve);
         sent.once("error", reject);
         sent.end(message);
       });
@@ -49,7 +60,13 @@ export function messagesTo(socketPath: string, database: string): Messenger {
     }
     await eachMessage(answer, onMessage);
   };
-  return { post, close: () => agent.destroy() };
+  return { post, close: () => agent?.destroy() };
+}
+
+const PATH = "/mcp/v1";
+
+function isSecure(place: MessagePlace): boolean {
+  return "url" in place && place.url.startsWith("https:");
 }
 
 async function eachMessage(answer: IncomingMessage, onMessage: PostOptions["onMessage"]): Promise<void> {

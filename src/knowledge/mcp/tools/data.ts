@@ -75,7 +75,7 @@ export const describeTable = defineTool({
 });
 
 const queryInput = z.strictObject({
-  query: z.string().max(MCP_LIMITS.queryChars).describe("The text of one query."),
+  query: z.string().max(MCP_LIMITS.queryChars),
   limit: z.int().min(1).max(MCP_LIMITS.rows).default(100).describe("Most rows of the answer."),
   database: databaseArgument,
 });

@@ -64,7 +64,7 @@ export const getMemory = defineTool({
     id: FIELDS.id,
     history: z.boolean().default(false),
     as_of: FIELDS.time.optional().describe("What held then (RFC 3339)."),
-    known_at: FIELDS.time.optional().describe("What was recorded by then (RFC 3339)."),
+    known_at: FIELDS.time.optional().describe("What was recorded by then."),
     database: databaseArgument,
   }),
   output: z.object({ memory: toolNode, history: z.array(toolNode).optional(), truncated: truncatedField }),

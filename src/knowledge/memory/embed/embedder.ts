@@ -5,6 +5,7 @@ import type { Random } from "../../../core/random.ts";
 import type { MemoryMetrics } from "../metrics.ts";
 import { EMBED_LIMITS } from "./limits.ts";
 import { EmbedFailure, type EmbedKind, type EmbedProvider } from "./provider.ts";
+import { beginningOf } from "./vector-text.ts";
 
 export type EmbedderDeps = { provider: EmbedProvider; clock: Clock; random: Random; metrics: MemoryMetrics };
 
@@ -58,7 +59,7 @@ export class Embedder {
       background: true,
     });
     try {
-      const shortened = texts.map((text) => cut(text, EMBED_LIMITS.textChars));
+      const shortened = texts.map((text) => beginningOf(text, EMBED_LIMITS.textChars));
       const either = AbortSignal.any([late.signal, signal]);
       either.throwIfAborted();
       const answers = await unlessAborted(provider.embed(shortened, kind, either), either);
@@ -123,9 +124,4 @@ function unitVector(answer: unknown): Float32Array {
 
 function isNumbers(value: unknown): value is ArrayLike<number> {
   return Array.isArray(value) || value instanceof Float32Array;
-}
-
-/** Its beginning, without half a character at the end. */
-function cut(text: string, chars: number): string {
-  return text.length <= chars ? text : text.slice(0, chars).replace(/[\ud800-\udbff]$/, "");
 }

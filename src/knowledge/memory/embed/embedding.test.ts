@@ -99,7 +99,7 @@ async function foundBy({ embedding, scope }: Node, query: string): Promise<strin
   const none = { memoryType: undefined, importanceMin: undefined, asOfUs: undefined, knownAtUs: undefined };
   const vector = await embedding.questionVector(query);
   const asking = { question: { ...question, ...none }, rights: ALL_REALMS, vector };
-  return (await indexes.recall(scope.databaseId, asking)).memories.map(({ content }) => content);
+  return (await indexes.recall(scope.databaseId, asking)).answer.memories.map(({ content }) => content);
 }
 
 test("what was saved is embedded behind the write, once for each text, and found by meaning", async () => {

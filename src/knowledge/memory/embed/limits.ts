@@ -27,6 +27,8 @@ export const EMBED_LIMITS = {
   pageNodes: 500,
   /** How long a process has the vectors of a database to itself after each sign of life. */
   heldMs: 120_000,
+  /** How often a server looks for what processes without a model have saved, as `engine sync` does. */
+  lookMs: 5_000,
   /** How soon another process looks whether they are free. */
   heldRetryMs: 5_000,
 } as const;

@@ -1,13 +1,6 @@
 import * as kinds from "../../../config/kinds.ts";
 import { option, optional } from "../../../config/option.ts";
-
-/** A model's name goes into addresses, headers and the catalog. */
-const modelId: kinds.Kind<string> = {
-  accepts: "1 to 200 letters, digits, '.', '_', '-', ':', '/', '@'",
-  label: "model id",
-  parse: (text) => (/^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}$/.test(text) && !text.includes("..") ? text : undefined),
-  format: String,
-};
+import { modelId } from "../model-id.ts";
 
 const variableName: kinds.Kind<string> = {
   accepts: "the name of an environment variable",

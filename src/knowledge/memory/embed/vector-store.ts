@@ -1,3 +1,4 @@
+import { nextTurn } from "../../../core/clock.ts";
 import { NOW, type RecordStore, type Statement } from "../../../db/records.ts";
 import { versionOfRow, READ_COLUMNS } from "../rows.ts";
 import { chunksOf } from "../store.ts";
@@ -61,9 +62,9 @@ export class VectorStore {
   async release({ databaseId, model }: VectorPlace): Promise<void> {
     await this.#records.write({
       sql:
-        "UPDATE memory_vector_heads SET held_by = NULL, held_until_ms = 0 " +
+        "UPDATE memory_vector_heads SET held_by = NULL, held_until_ms = ? " +
         "WHERE database_id = ? AND model = ? AND held_by = ?",
-      values: [databaseId, model, this.#holder],
+      values: [NOW, databaseId, model, this.#holder],
     });
   }
 
@@ -100,6 +101,23 @@ export class VectorStore {
       for (const row of await this.#records.rows(sql, [databaseId, model, ...keys])) known.add(String(row["text_key"]));
     }
     return nodes.filter(({ key }) => !known.has(key));
+  }
+
+  /** The vectors of those texts that have one, by the key of the text. */
+  async vectors({ databaseId, model }: VectorPlace, keys: readonly string[]): Promise<Map<string, Float32Array>> {
+    const found = new Map<string, Float32Array>();
+    for (const chunk of chunksOf(keys)) {
+      const places = chunk.map(() => "?").join(", ");
+      const sql =
+        "SELECT text_key, vector FROM memory_vectors " +
+        `WHERE database_id = ? AND model = ? AND text_key IN (${places})`;
+      for (const row of await this.#records.rows(sql, [databaseId, model, ...chunk])) {
+        found.set(String(row["text_key"]), textToVector(String(row["vector"])));
+      }
+      // SQLite reads on this thread: others have their turn between chunks.
+      await nextTurn();
+    }
+    return found;
   }
 
   /** Stores vectors of nodes that are still there. False, and nothing is stored, when another process holds them. */

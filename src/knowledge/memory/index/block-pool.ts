@@ -50,18 +50,17 @@ export class Lists {
     this.lengths[list] = length + 1;
   }
 
-  /** The same for many values. */
-  append(list: number, values: Uint32Array): void {
+  /** The same for the values from `from` to `to`. */
+  append(list: number, values: Uint32Array, from: number, to: number): void {
     this.#reserve(list);
     const { pool } = this;
     const length = this.lengths[list] ?? 0;
-    const grownTo = length + values.length;
+    const grownTo = length + to - from;
     if (length === 0) this.starts[list] = pool.take(exponentOf(grownTo));
     else if (exponentOf(grownTo) > exponentOf(length))
       this.#move(list, length, exponentOf(length), exponentOf(grownTo));
     const start = (this.starts[list] ?? 0) + length;
-    // A copy of its own costs less than a call where there are few.
-    for (let i = 0; i < values.length; i++) pool.values[start + i] = values[i] ?? 0;
+    copy(values, { from, to }, pool.values, start);
     this.lengths[list] = grownTo;
   }
 
@@ -71,7 +70,7 @@ export class Lists {
     this.clear(list);
     if (count === 0) return;
     const start = this.pool.take(exponentOf(count));
-    this.pool.values.set(values.subarray(0, count), start);
+    copy(values, { from: 0, to: count }, this.pool.values, start);
     this.starts[list] = start;
     this.lengths[list] = count;
   }
@@ -103,6 +102,11 @@ export class Lists {
     return this.pool.values.subarray(start, start + this.lengthOf(list));
   }
 
+  /** Where the list begins among the numbers of the pool. */
+  startOf(list: number): number {
+    return this.starts[list] ?? 0;
+  }
+
   lengthOf(list: number): number {
     return this.lengths[list] ?? 0;
   }
@@ -130,11 +134,19 @@ export class Lists {
     const { pool } = this;
     const old = this.starts[list] ?? 0;
     const start = pool.take(to);
-    pool.values.copyWithin(start, old, old + length);
+    copy(pool.values, { from: old, to: old + length }, pool.values, start);
     pool.give(old, from);
     this.starts[list] = start;
   }
 }
+
+/** A loop costs less than `set` or `copyWithin` where there are few, as in most lists. */
+function copy(values: Uint32Array, { from, to }: { from: number; to: number }, into: Uint32Array, at: number): void {
+  if (to - from <= FEW) for (let i = from, end = at; i < to; i++, end++) into[end] = values[i] ?? 0;
+  else into.set(values.subarray(from, to), at);
+}
+
+const FEW = 64;
 
 /** The least block that holds so many. */
 function exponentOf(length: number): number {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { drawnRandom } from "../../../core/drawn-seed.test-kit.ts";
+import { Lists } from "./block-pool.ts";
 import { BM25, Searcher } from "./bm25.ts";
 import { packed, Postings } from "./postings.ts";
 
@@ -14,7 +15,11 @@ test("the best documents are those of scoring all, whatever lists are passed ove
   const lengths = Uint16Array.from(documents, (counts) => [...counts.values()].reduce((sum, count) => sum + count, 0));
   const entries = documents.map((counts) => Uint32Array.from(counts, ([term, count]) => packed(term, count)));
   const parts = [new Postings(), new Postings()];
-  for (const [i, terms] of entries.entries()) parts[i % 2]?.add(i, terms, lengths[i] ?? 0);
+  const termLists = new Lists();
+  for (const [i, terms] of entries.entries()) {
+    parts[i % 2]?.add(i, terms, lengths[i] ?? 0);
+    termLists.set(i, terms, terms.length);
+  }
   const searcher = new Searcher();
   for (let round = 0; round < 40; round++) {
     const isFiltered = round % 3 === 0;
@@ -26,7 +31,7 @@ test("the best documents are those of scoring all, whatever lists are passed ove
       terms: weighted,
       allTerms: TERMS,
       lengths,
-      termsOf: (document) => entries[document] ?? new Uint32Array(0),
+      termLists,
       accepts,
       before: (a, b) => b - a,
       limit: LIMIT,

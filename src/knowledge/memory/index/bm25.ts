@@ -1,3 +1,4 @@
+import type { Lists } from "./block-pool.ts";
 import { grown } from "./columns.ts";
 import { countOf, numberOf, type Postings } from "./postings.ts";
 import { firstOf, kthGreatest } from "./top.ts";
@@ -18,8 +19,8 @@ export type Search = {
   allTerms: number;
   /** Of documents, by number. */
   lengths: Uint16Array;
-  /** The terms of a document, as its postings have them. */
-  termsOf: (document: number) => Uint32Array;
+  /** By document: its terms, as its postings have them. */
+  termLists: Lists;
   /** Asked once for each document that may be among the best; undefined when all of the parts are wanted. */
   accepts: ((document: number) => boolean) | undefined;
   /** Which of two documents with one score comes first. */
@@ -124,17 +125,19 @@ export class Searcher {
   }
 
   /** Adds the remaining terms to the documents that are left. */
-  #finish({ allTerms, termsOf, lengths }: Search, terms: readonly Weighed[], { base, slope }: Norm): void {
+  #finish({ allTerms, termLists, lengths }: Search, terms: readonly Weighed[], { base, slope }: Norm): void {
     this.#idf = grown(this.#idf, allTerms);
     const idfs = this.#idf;
+    const { values } = termLists.pool;
     for (const { term, idf } of terms) idfs[term] = idf * (BM25.k1 + 1);
     for (let i = 0; i < this.#count; i++) {
       const document = this.#touched[i] ?? 0;
       const norm = base + slope * (lengths[document] ?? 0);
       let score = this.#scores[document] ?? 0;
-      const own = termsOf(document);
-      for (let at = 0; at < own.length; at++) {
-        const entry = own[at] ?? 0;
+      const start = termLists.startOf(document);
+      const end = start + termLists.lengthOf(document);
+      for (let at = start; at < end; at++) {
+        const entry = values[at] ?? 0;
         const factor = idfs[numberOf(entry)] ?? 0;
         if (factor !== 0) score += (factor * countOf(entry)) / (countOf(entry) + norm);
       }

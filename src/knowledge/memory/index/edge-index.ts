@@ -27,6 +27,12 @@ export class EdgeIndex {
     this.#nodeIds = nodeIds;
   }
 
+  /** Makes room for so many edges. */
+  reserve(count: number): void {
+    this.versions.reserve(count);
+    this.#reserveSlots(count);
+  }
+
   apply(record: IndexedEdge, isCurrent: boolean): void {
     if (record.namespace !== DEFAULT_NAMESPACE) return;
     const slot = this.versions.place(record);
@@ -34,11 +40,7 @@ export class EdgeIndex {
       if (!isCurrent) this.versions.retire(record);
       return;
     }
-    if (slot >= this.weight.length) {
-      this.src = grown(this.src, slot + 1);
-      this.dst = grown(this.dst, slot + 1);
-      this.weight = grown(this.weight, slot + 1);
-    }
+    if (slot >= this.weight.length) this.#reserveSlots(slot + 1);
     this.src[slot] = this.#nodeIds.numberOf(record.src);
     this.dst[slot] = this.#nodeIds.numberOf(record.dst);
     this.weight[slot] = record.weight;
@@ -60,6 +62,12 @@ export class EdgeIndex {
   get sizeBytes(): number {
     const columns = this.src.byteLength + this.dst.byteLength + this.weight.byteLength;
     return this.versions.sizeBytes + this.live.sizeBytes + this.past.sizeBytes + columns;
+  }
+
+  #reserveSlots(count: number): void {
+    this.src = grown(this.src, count);
+    this.dst = grown(this.dst, count);
+    this.weight = grown(this.weight, count);
   }
 
   #onChange(slot: number, before: State, after: State): void {

@@ -1,9 +1,14 @@
 import { Lists } from "./block-pool.ts";
 import { grown } from "./columns.ts";
+import { Waiting } from "./waiting.ts";
 
-/** Lists of edges, by node. Long ones are put in order when they are first asked for, and once more after changes. */
+/**
+ * Lists of edges, by node. Long ones are put in order when they are first asked for, and once more after changes. What is
+ * added waits until a list is read, or until there is much of it.
+ */
 export class EdgeLists {
   readonly #lists = new Lists();
+  readonly #waiting = new Waiting();
   readonly #compare: (a: number, b: number) => number;
   /** By node: 0 for a list in no order, else how often it has changed since it was in order, + 1. */
   #changes = new Uint8Array(64);
@@ -14,18 +19,21 @@ export class EdgeLists {
   }
 
   add(node: number, edge: number): void {
-    this.#lists.push(node, edge);
+    this.#waiting.add(node, edge);
     this.#changes = grown(this.#changes, node + 1);
     this.#onChange(node);
+    if (this.#waiting.isFull) this.#flush();
   }
 
   remove(node: number, edge: number): void {
+    this.#flush();
     this.#lists.remove(node, edge);
     this.#onChange(node);
   }
 
   /** The edges of a node, in order when they are more than `few`: valid until the next change. */
   of(node: number, few: number): Uint32Array {
+    this.#flush();
     const edges = this.#lists.view(node);
     const changes = this.#changes[node] ?? 0;
     if (edges.length <= few || changes === 1) return edges;
@@ -36,7 +44,11 @@ export class EdgeLists {
   }
 
   get sizeBytes(): number {
-    return this.#lists.sizeBytes + this.#changes.byteLength;
+    return this.#lists.sizeBytes + this.#waiting.sizeBytes + this.#changes.byteLength;
+  }
+
+  #flush(): void {
+    if (this.#waiting.count > 0) this.#waiting.moveTo(this.#lists, (node) => node);
   }
 
   #onChange(node: number): void {

@@ -40,6 +40,12 @@ export class MemoryIndex {
     this.vectors = withVectors ? new VectorIndex(ids) : undefined;
   }
 
+  /** Makes room for so many records, as they will come: arrays that grow are copied a few times. */
+  reserve({ nodes, edges }: { nodes: number; edges: number }): void {
+    this.nodes.reserve(nodes);
+    this.edges.reserve(edges);
+  }
+
   /** Pages come in the order of their commits; a page that came before changes nothing. */
   apply({ seq, nodes, edges }: IndexPage): void {
     for (const change of nodes) {

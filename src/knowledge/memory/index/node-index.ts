@@ -25,8 +25,8 @@ export class NodeIndex {
   /** By number of the realm: its part. All realms that are not private share the first. */
   #partOfRealm = new Uint32Array(16);
   readonly #parts: Part[] = [newPart()];
-  /** By slot: its terms with how often it has them, and its tags. */
-  readonly #termLists = new Lists();
+  /** By slot: the terms of a version that is live or past, packed with how often it has them, and its tags. */
+  readonly termLists = new Lists();
   readonly tags = new Lists();
   lengths = new Uint16Array(64);
   type = new Uint32Array(64);
@@ -39,6 +39,12 @@ export class NodeIndex {
     this.versions = new Versions(realms, (slot, before, after) => this.#onChange(slot, before, after));
   }
 
+  /** Makes room for so many nodes. */
+  reserve(count: number): void {
+    this.versions.reserve(count);
+    this.#reserveSlots(count);
+  }
+
   /** Returns the slot of a version that is new; -1 for one that is known. */
   apply(record: IndexedNode, isCurrent: boolean): number {
     const slot = this.versions.place(record);
@@ -47,7 +53,7 @@ export class NodeIndex {
       return -1;
     }
     if (slot >= MOST_NUMBERS) throw new Error(`a database has more than ${MOST_NUMBERS} versions of nodes`);
-    this.#grow();
+    if (slot >= this.nameKey.length) this.#reserveSlots(slot + 1);
     this.#partFor(slot);
     this.type[slot] = this.types.numberOf(record.memoryType ?? "");
     this.isEntity[slot] = record.kind === "entity" ? 1 : 0;
@@ -71,11 +77,6 @@ export class NodeIndex {
     return this.#counter.terms;
   }
 
-  /** The terms of a version that is live or past, packed with how often it has them: valid until the next change. */
-  termsOf(slot: number): Uint32Array {
-    return this.#termLists.view(slot);
-  }
-
   /** What to search for a caller: of the realms that are `visible`, by number, and of those that are shared. */
   parts(visible: Uint8Array, { withShared, withPast }: { withShared: boolean; withPast: boolean }): Postings[] {
     const numbers = new Set<number>(withShared ? [SHARED] : []);
@@ -95,7 +96,7 @@ export class NodeIndex {
       this.versions.sizeBytes +
       this.#counter.sizeBytes +
       this.names.sizeBytes +
-      this.#termLists.sizeBytes +
+      this.termLists.sizeBytes +
       this.tags.sizeBytes +
       this.#parts.reduce((sum, { live, past }) => sum + live.sizeBytes + past.sizeBytes, 0) +
       columns.reduce((sum, { byteLength }) => sum + byteLength, 0)
@@ -108,10 +109,10 @@ export class NodeIndex {
     const to = postingsFor(part, after);
     if (from === to) return;
     const length = this.lengths[slot] ?? 0;
-    from?.remove(slot, this.#termLists.view(slot), length);
-    to?.add(slot, this.#termLists.view(slot), length);
+    from?.remove(slot, this.termLists.view(slot), length);
+    to?.add(slot, this.termLists.view(slot), length);
     if (to !== undefined) return;
-    this.#termLists.clear(slot);
+    this.termLists.clear(slot);
     this.tags.clear(slot);
     this.names.remove(this.nameKey[slot] ?? 0, this.versions.owner[slot] ?? 0);
   }
@@ -129,18 +130,16 @@ export class NodeIndex {
     if (name !== undefined) this.#counter.add(name, NAME_WEIGHT);
     for (const tag of tags) this.#counter.add(tag, 1);
     const { terms, length } = this.#counter.take();
-    this.#termLists.set(slot, terms, terms.length);
+    this.termLists.set(slot, terms, terms.length);
     return Math.min(length, MOST_LENGTH);
   }
 
-  #grow(): void {
-    const { slots } = this.versions;
-    if (slots <= this.nameKey.length) return;
-    this.lengths = grown(this.lengths, slots);
-    this.type = grown(this.type, slots);
-    this.isEntity = grown(this.isEntity, slots);
-    this.importance = grown(this.importance, slots);
-    this.nameKey = grown(this.nameKey, slots);
+  #reserveSlots(count: number): void {
+    this.lengths = grown(this.lengths, count);
+    this.type = grown(this.type, count);
+    this.isEntity = grown(this.isEntity, count);
+    this.importance = grown(this.importance, count);
+    this.nameKey = grown(this.nameKey, count);
   }
 }
 

@@ -1,34 +1,27 @@
 import { Lists } from "./block-pool.ts";
-import { grown } from "./columns.ts";
 import { NumberMap } from "./number-map.ts";
+import { Waiting } from "./waiting.ts";
 
 /**
  * Which documents hold a term, and how often: one part of an index, with statistics of its own. Terms and documents are
  * numbers below 2^24, and each posting is one number of 32 bits. Postings are in no order: documents come and go.
- *
- * What is added waits until the postings are read, or until there is much of it, and goes to the lists term by term: to
- * go from one list to the next for each word would miss the processor's cache for each.
+ * What is added waits until the postings are read, or until there is much of it.
  */
 export class Postings {
   readonly #listByTerm = new NumberMap();
   readonly #lists = new Lists();
-  /** Postings that wait, and the terms of each. */
-  #waiting = new Uint32Array(0);
-  #waitingTerms = new Uint32Array(0);
-  #waits = 0;
+  /** By term. */
+  readonly #waiting = new Waiting();
   documents = 0;
   totalLength = 0;
 
   /** `terms` are a document's, packed with how often it holds them (`packed`). */
   add(document: number, terms: Uint32Array, length: number): void {
-    this.#waiting = grown(this.#waiting, this.#waits + terms.length);
-    this.#waitingTerms = grown(this.#waitingTerms, this.#waits + terms.length);
     for (let i = 0; i < terms.length; i++) {
       const entry = terms[i] ?? 0;
-      this.#waiting[this.#waits] = packed(document, countOf(entry));
-      this.#waitingTerms[this.#waits++] = numberOf(entry);
+      this.#waiting.add(numberOf(entry), packed(document, countOf(entry)));
     }
-    if (this.#waits >= MOST_WAITING) this.#flush();
+    if (this.#waiting.isFull) this.#flush();
     this.documents++;
     this.totalLength += length;
   }
@@ -59,24 +52,11 @@ export class Postings {
   }
 
   get sizeBytes(): number {
-    return this.#listByTerm.sizeBytes + this.#lists.sizeBytes + this.#waiting.byteLength * 2;
+    return this.#listByTerm.sizeBytes + this.#lists.sizeBytes + this.#waiting.sizeBytes;
   }
 
   #flush(): void {
-    const waits = this.#waits;
-    if (waits === 0) return;
-    this.#waits = 0;
-    if (waits < WORTH_SORTING) {
-      for (let i = 0; i < waits; i++) this.#lists.push(this.#listOf(this.#waitingTerms[i] ?? 0), this.#waiting[i] ?? 0);
-      return;
-    }
-    const { ends, sorted } = byTerm(this.#waitingTerms.subarray(0, waits), this.#waiting);
-    let start = 0;
-    for (let term = 0; term < ends.length; term++) {
-      const end = ends[term] ?? 0;
-      if (end > start) this.#lists.append(this.#listOf(term), sorted.subarray(start, end));
-      start = end;
-    }
+    if (this.#waiting.count > 0) this.#waiting.moveTo(this.#lists, (term) => this.#listOf(term));
   }
 
   #listOf(term: number): number {
@@ -89,31 +69,6 @@ export class Postings {
 }
 
 const NOTHING = new Uint32Array(0);
-
-/** Postings that wait at most, and how many are sorted before they go to their lists. */
-const MOST_WAITING = 1 << 17;
-const WORTH_SORTING = 1 << 12;
-
-/** Puts values into the order of their terms, those of one as they were. Returns where those of each term end, too. */
-function byTerm(terms: Uint32Array, values: Uint32Array): { ends: Uint32Array; sorted: Uint32Array } {
-  let most = 0;
-  for (let i = 0; i < terms.length; i++) most = Math.max(most, terms[i] ?? 0);
-  // Where the values of a term go next: first of all where they begin, in the end where they end.
-  const ends = new Uint32Array(most + 2);
-  for (let i = 0; i < terms.length; i++) {
-    const after = (terms[i] ?? 0) + 1;
-    ends[after] = (ends[after] ?? 0) + 1;
-  }
-  for (let term = 1; term < ends.length; term++) ends[term] = (ends[term] ?? 0) + (ends[term - 1] ?? 0);
-  const sorted = new Uint32Array(terms.length);
-  for (let i = 0; i < terms.length; i++) {
-    const term = terms[i] ?? 0;
-    const at = ends[term] ?? 0;
-    sorted[at] = values[i] ?? 0;
-    ends[term] = at + 1;
-  }
-  return { ends, sorted };
-}
 
 /** Numbers that can be packed, and the greatest count. */
 export const MOST_NUMBERS = 2 ** 24;

@@ -1,6 +1,6 @@
 import { grown } from "./columns.ts";
 import { MOST_COUNT, MOST_NUMBERS, packed } from "./postings.ts";
-import { chunksOf } from "./terms/chunks.ts";
+import { Chunks } from "./terms/chunks.ts";
 import { chunkTerms } from "./terms/terms.ts";
 import { TextTable } from "./text-table.ts";
 
@@ -10,7 +10,8 @@ const REMEMBERED = { chunks: 100_000, chars: 32 } as const;
 /** Counts the terms of one document after the other. Terms are numbers, the same for all documents. */
 export class TermCounter {
   readonly #terms = new TextTable();
-  #chunks = new ChunkTerms();
+  readonly #reader = new Chunks();
+  #known = new ChunkTerms();
   /** Of the document, by term. */
   #counts = new Uint8Array(256);
   /** The terms of the document; when they are taken, packed with how often it has them. */
@@ -20,7 +21,7 @@ export class TermCounter {
 
   /** The number of a term, -1 for one that no document has. */
   termOf(term: string): number {
-    return this.#terms.find(term);
+    return this.#terms.findText(term);
   }
 
   /** How many terms there are. */
@@ -30,17 +31,20 @@ export class TermCounter {
 
   /** Counts each term of a part of the document so many times. */
   add(text: string, times: number): void {
-    chunksOf(text, (from, to) => {
+    const reader = this.#reader;
+    reader.read(text);
+    while (reader.next()) {
+      const { from, to } = reader;
       if (to - from > REMEMBERED.chars) {
         for (const term of chunkTerms(text.slice(from, to))) this.#count(this.#numberOf(term), times);
-        return;
+        continue;
       }
-      let chunk = this.#chunks.find(text, from, to);
+      let chunk = this.#known.find(reader.text.values, from, to);
       if (chunk < 0) chunk = this.#remember(text, from, to);
-      const { terms, starts } = this.#chunks;
-      const end = starts[chunk + 1] ?? 0;
-      for (let i = starts[chunk] ?? 0; i < end; i++) this.#count(terms[i] ?? 0, times);
-    });
+      const only = this.#known.onlyTermOf(chunk);
+      if (only >= 0) this.#count(only, times);
+      else for (const term of this.#known.termsOf(chunk)) this.#count(term, times);
+    }
   }
 
   /** The terms of the document, packed with their counts: valid until the next one. Its length counts all of them. */
@@ -60,7 +64,7 @@ export class TermCounter {
 
   get sizeBytes(): number {
     const { byteLength } = this.#counts;
-    return this.#terms.sizeBytes + this.#chunks.sizeBytes + byteLength + this.#met.byteLength;
+    return this.#terms.sizeBytes + this.#known.sizeBytes + byteLength + this.#met.byteLength;
   }
 
   #count(term: number, times: number): void {
@@ -74,51 +78,64 @@ export class TermCounter {
   }
 
   #numberOf(term: string): number {
-    const number = this.#terms.numberOf(term);
+    const number = this.#terms.numberOfText(term);
     if (number >= MOST_NUMBERS) throw new Error(`a database has more than ${MOST_NUMBERS} different terms`);
     this.#counts = grown(this.#counts, this.#terms.count);
     return number;
   }
 
   #remember(text: string, from: number, to: number): number {
-    if (this.#chunks.count >= REMEMBERED.chunks) this.#chunks = new ChunkTerms();
-    const terms = chunkTerms(text.slice(from, to));
-    return this.#chunks.add(
-      text,
-      { from, to },
-      terms.map((term) => this.#numberOf(term)),
-    );
+    if (this.#known.count >= REMEMBERED.chunks) this.#known = new ChunkTerms();
+    const terms = chunkTerms(text.slice(from, to)).map((term) => this.#numberOf(term));
+    return this.#known.add(this.#reader.text.values, { from, to }, terms);
   }
 }
 
-/** The terms of chunks, by number. */
+/** The terms of chunks, by number. Most have one. */
 class ChunkTerms {
   readonly #chunks = new TextTable();
-  /** Of all chunks, one after the other; where those of a chunk begin, one more than there are chunks. */
-  terms = new Uint32Array(256);
-  starts = new Uint32Array(256);
-  #end = 0;
+  /** By chunk: its term if it has one, else -1 minus the place of its list. */
+  #firsts = new Int32Array(256);
+  readonly #lists: Uint32Array[] = [];
+  #sizeBytes = 0;
 
   get count(): number {
     return this.#chunks.count;
   }
 
   /** -1 for a chunk that is not known. */
-  find(text: string, from: number, to: number): number {
-    return this.#chunks.find(text, from, to);
+  find(units: Uint16Array, from: number, to: number): number {
+    return this.#chunks.find(units, from, to);
   }
 
-  add(text: string, { from, to }: { from: number; to: number }, terms: readonly number[]): number {
-    const chunk = this.#chunks.numberOf(text, from, to);
-    this.terms = grown(this.terms, this.#end + terms.length);
-    this.terms.set(terms, this.#end);
-    this.#end += terms.length;
-    this.starts = grown(this.starts, chunk + 2);
-    this.starts[chunk + 1] = this.#end;
+  /** -1 for a chunk that has several, or none. */
+  onlyTermOf(chunk: number): number {
+    return Math.max(this.#firsts[chunk] ?? 0, -1);
+  }
+
+  /** Of a chunk that has not one. */
+  termsOf(chunk: number): Uint32Array {
+    return this.#lists[-1 - (this.#firsts[chunk] ?? 0)] ?? NO_TERMS;
+  }
+
+  add(units: Uint16Array, { from, to }: { from: number; to: number }, terms: readonly number[]): number {
+    const chunk = this.#chunks.numberOf(units, from, to);
+    this.#firsts = grown(this.#firsts, chunk + 1);
+    const [only] = terms;
+    if (terms.length === 1 && only !== undefined) this.#firsts[chunk] = only;
+    else {
+      this.#firsts[chunk] = -this.#lists.push(Uint32Array.from(terms));
+      this.#sizeBytes += LIST_BYTES + terms.length * Uint32Array.BYTES_PER_ELEMENT;
+    }
     return chunk;
   }
 
   get sizeBytes(): number {
-    return this.#chunks.sizeBytes + this.terms.byteLength + this.starts.byteLength;
+    return this.#chunks.sizeBytes + this.#firsts.byteLength + this.#sizeBytes;
   }
 }
+
+const NO_TERMS = new Uint32Array(0);
+
+/** About what V8 takes for a small array of numbers. */
+const LIST_BYTES = 150;

@@ -51,6 +51,13 @@ export class Versions {
     this.#onChange = onChange;
   }
 
+  /** Makes room for so many ids, of one version each. */
+  reserve(count: number): void {
+    this.ids.reserve(count);
+    this.#reserveIds(count);
+    this.#reserveSlots(count);
+  }
+
   /**
    * Applies a version; of one that is known already, only that it has become a former one. Returns the slot of a new
    * version, whose state is to be set by `enter` when all about it is in place; -1 when there is nothing new.
@@ -198,21 +205,26 @@ export class Versions {
   }
 
   #grow(owner: number): void {
-    if (owner >= this.#current.length) {
-      this.#current = grown(this.#current, owner + 1);
-      this.#newest = grown(this.#newest, owner + 1);
-    }
-    if (this.slots <= this.validToUs.length) return;
-    this.#previous = grown(this.#previous, this.slots);
-    this.#version = grown(this.#version, this.slots);
-    this.#recordedUs = grown(this.#recordedUs, this.slots);
-    this.#originUs = grown(this.#originUs, this.slots);
-    this.#hash = grown(this.#hash, this.slots);
-    this.owner = grown(this.owner, this.slots);
-    this.state = grown(this.state, this.slots);
-    this.realm = grown(this.realm, this.slots);
-    this.validFromUs = grown(this.validFromUs, this.slots);
-    this.validToUs = grown(this.validToUs, this.slots);
+    if (owner >= this.#current.length) this.#reserveIds(owner + 1);
+    if (this.slots > this.validToUs.length) this.#reserveSlots(this.slots);
+  }
+
+  #reserveIds(count: number): void {
+    this.#current = grown(this.#current, count);
+    this.#newest = grown(this.#newest, count);
+  }
+
+  #reserveSlots(count: number): void {
+    this.#previous = grown(this.#previous, count);
+    this.#version = grown(this.#version, count);
+    this.#recordedUs = grown(this.#recordedUs, count);
+    this.#originUs = grown(this.#originUs, count);
+    this.#hash = grown(this.#hash, count);
+    this.owner = grown(this.owner, count);
+    this.state = grown(this.state, count);
+    this.realm = grown(this.realm, count);
+    this.validFromUs = grown(this.validFromUs, count);
+    this.validToUs = grown(this.validToUs, count);
   }
 }
 

@@ -14,6 +14,7 @@ const scoreParts = z.object({
   entity: z.number().describe("As an entity that the question names, or a memory beside one."),
   fused: z.number().describe("Of its ranks among all three; 1 for the first of every list."),
   graph: z.number().describe("What came over edges."),
+  rerank: z.number().describe("Relevance by the reranking model, from 0 to 1; 0 where it was not asked."),
   importance: z.number().describe("Factor."),
   age: z.number().describe("Factor."),
 });
@@ -27,7 +28,12 @@ export const recallAnswer = z.object({
     .describe("Those that the question names or its memories are linked with."),
   edges: z.array(memoryEdge).describe("Between what is in the answer."),
   as_of: z.string().describe("The time that the answer is about."),
-  brief: z.string().nullable().optional().describe("Of `agentic`."),
+  brief: z
+    .string()
+    .nullable()
+    .optional()
+    .describe("Of `agentic`: what the memories say to the question, in at most 200 words; `[1]` is the first memory."),
+  brief_memories: z.array(z.string()).optional().describe("Ids of the memories that the brief rests on."),
   brief_error: z.string().optional().describe("Why there is no brief."),
 });
 
@@ -38,7 +44,7 @@ export async function answerOf(
   view: View,
   ranking: Ranking,
   limit: number,
-  { reader, databaseId }: { reader: VersionsReader; databaseId: number },
+  { reader, databaseId }: From,
 ): Promise<RecallAnswer> {
   const shown: Shown[] = [];
   const thinner = new Thinner();
@@ -68,7 +74,8 @@ export async function answerOf(
 }
 
 type Shown = { ranked: Ranked; record: NodeRecord };
-type From = { reader: VersionsReader; databaseId: number };
+/** Where the fields of what was ranked come from. */
+export type From = { reader: VersionsReader; databaseId: number };
 
 /** Read with the wanted ones, in case some say the same. */
 const SPARE = 4;
@@ -129,6 +136,6 @@ function idOf(view: View, { node }: Ranked): string {
   return view.index.nodes.versions.ids.idOf(node);
 }
 
-function keyOf(view: View, ranked: Ranked): VersionKey {
+export function keyOf(view: View, ranked: Ranked): VersionKey {
   return { id: idOf(view, ranked), version: view.index.nodes.versions.versionOf(ranked.slot) };
 }

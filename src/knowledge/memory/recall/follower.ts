@@ -7,6 +7,8 @@ const PAGE_VERSIONS = 5_000;
 /** Vectors in one page: some KiB each. */
 const PAGE_VECTORS = 500;
 
+type Feed = Pick<IndexFeed, "head" | "counts" | "changes" | "vectors">;
+
 /** An index with every commit up to a moment. It stays as it is until its reader awaits something. */
 export type Followed = {
   index: MemoryIndex;
@@ -19,7 +21,7 @@ export type Followed = {
  * asked, and shares the way there with the others who wait.
  */
 export class Follower {
-  readonly #feed: Pick<IndexFeed, "head" | "changes" | "vectors">;
+  readonly #feed: Feed;
   readonly #databaseId: number;
   readonly #model: string | undefined;
   #index: MemoryIndex;
@@ -28,7 +30,7 @@ export class Follower {
   #isReady = false;
   #sizeBytes = 0;
 
-  constructor(feed: Pick<IndexFeed, "head" | "changes" | "vectors">, databaseId: number, model?: string) {
+  constructor(feed: Feed, databaseId: number, model?: string) {
     this.#feed = feed;
     this.#databaseId = databaseId;
     this.#model = model;
@@ -85,6 +87,7 @@ export class Follower {
   }
 
   async #applyThrough(seq: number, index: MemoryIndex): Promise<void> {
+    if (index.seq === 0) index.reserve(await this.#feed.counts(this.#databaseId));
     while (index.seq < seq) {
       const page = await this.#feed.changes(this.#databaseId, index.seq, seq, PAGE_VERSIONS);
       try {

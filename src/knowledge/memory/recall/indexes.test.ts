@@ -7,6 +7,7 @@ import type { RecordValue } from "../../../db/records.ts";
 import { memoryOn } from "../contract.test-kit.ts";
 import { ALL_REALMS } from "../realms.ts";
 import type { MemoryScope, MemoryService } from "../service.ts";
+import { sweepDropped } from "../sweep/dropped.ts";
 import { Indexes } from "./indexes.ts";
 import type { Asking, Question } from "./question.ts";
 import type { RecordReader } from "./record-source.ts";
@@ -49,10 +50,10 @@ const save = async (content: string, { databaseId }: { databaseId: number } = sc
   await memory.saveNode({ ...scope, databaseId }, { content });
 
 async function found(indexes: Indexes, query: string, databaseId = scope.databaseId): Promise<string[]> {
-  return (await indexes.recall(databaseId, asking(query))).memories.map(({ content }) => content);
+  return (await indexes.recall(databaseId, asking(query))).answer.memories.map(({ content }) => content);
 }
 
-function asking(query: string): Asking {
+function asking(query: string, includeInvalidated = false): Asking {
   const question: Question = {
     query,
     realms: [],
@@ -61,7 +62,7 @@ function asking(query: string): Asking {
     importanceMin: undefined,
     asOfUs: undefined,
     knownAtUs: undefined,
-    includeInvalidated: false,
+    includeInvalidated,
     limit: undefined,
     expandHops: undefined,
   };
@@ -119,6 +120,22 @@ test("what holds changes with time, without a commit", async () => {
   expect(await found(indexes, "ship")).toEqual([]);
 });
 
+test("with what does not hold any more, what begins later is not found, whatever else begins later", async () => {
+  const inOneHour = new Date(clock.nowMs() + 3_600_000).toISOString();
+  const { record } = await memory.saveNode(scope, { content: "ship at sea", valid_from: inOneHour });
+  await memory.invalidate(scope, { kind: "node", id: record.id });
+  const over = await save("ship in port");
+  await memory.invalidate(scope, { kind: "node", id: over.record.id });
+  const indexes = indexesOf();
+  const all = async () => {
+    const { memories } = (await indexes.recall(scope.databaseId, asking("ship", true))).answer;
+    return memories.map(({ content }) => content);
+  };
+  expect(await all()).toEqual(["ship in port"]);
+  await memory.saveNode(scope, { content: "tower", valid_from: inOneHour });
+  expect(await all()).toEqual(["ship in port"]);
+});
+
 test("only what is new is read, also after a read that failed", async () => {
   await save("ship one");
   const indexes = indexesOf();
@@ -162,6 +179,22 @@ test("a memory that was set back to an earlier state is read again", async () =>
   expect(await found(indexes, "ship")).toHaveLength(2);
   await opened.catalog.records.write({ sql: "DELETE FROM memory_records WHERE seq = 2 RETURNING id" });
   await opened.catalog.records.write({ sql: "UPDATE memory_heads SET seq = 1 RETURNING seq" });
+  expect(await found(indexes, "ship")).toEqual(["ship one"]);
+});
+
+test("the index of a database that was dropped goes with its records, and no other", async () => {
+  const { database } = await opened.catalog.createDatabase("other");
+  await save("ship one");
+  await save("ship two", { databaseId: database.id });
+  const indexes = indexesOf();
+  await indexes.prepare([scope.databaseId, database.id]);
+  const states = () => [scope.databaseId, database.id].map((id) => indexes.stateOf(id).state);
+  await indexes.dropGone();
+  expect(states()).toEqual(["ready", "ready"]);
+  await opened.catalog.dropDatabase(database.id);
+  await sweepDropped({ catalog: opened.catalog, records: opened.catalog.records }, new AbortController().signal);
+  await indexes.dropGone();
+  expect(states()).toEqual(["ready", "none"]);
   expect(await found(indexes, "ship")).toEqual(["ship one"]);
 });
 

@@ -1,5 +1,6 @@
 import type { Clock } from "../../../core/clock.ts";
 import { EngineError } from "../../../core/errors.ts";
+import type { Reranker, RerankOutcome } from "../rerank/reranker.ts";
 import { readSettings } from "../settings.ts";
 import { answerOf, type RecallAnswer } from "./answer.ts";
 import { Follower, type Followed } from "./follower.ts";
@@ -9,6 +10,7 @@ import type { Asking, Extent, Question, RatingOptions } from "./question.ts";
 import { rank } from "./rank.ts";
 import { NO_INDEX, type IndexState } from "./recall-protocol.ts";
 import type { RecordReader } from "./record-source.ts";
+import { reranked } from "./reranking.ts";
 import { VersionsReader } from "./versions-reader.ts";
 import { View } from "./view.ts";
 
@@ -21,9 +23,14 @@ export type IndexesDeps = {
   options: RatingOptions;
   /** Whose vectors are compared; none unless given. */
   model?: string | undefined;
+  /** What rates the best of a recall anew; nothing unless given. */
+  reranker?: Pick<Reranker, "relevances"> | undefined;
   /** What all indexes together may take: `RECALL_LIMITS.indexBytes` unless given. */
   mostBytes?: number;
 };
+
+/** An answer, and what came of reranking it; undefined where it was not tried. */
+export type Recalled = { answer: RecallAnswer; reranking: RerankOutcome | undefined };
 
 /** The indexes of all databases that somebody has asked about, and the answers from them. */
 export class Indexes {
@@ -45,7 +52,7 @@ export class Indexes {
     return [...this.#followers.values()].reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   }
 
-  async recall(databaseId: number, { question, rights, vector }: Asking): Promise<RecallAnswer> {
+  async recall(databaseId: number, { question, rights, vector }: Asking): Promise<Recalled> {
     const [{ limit, expandHops }, { index, nowUs }] = await Promise.all([
       this.#extentOf(databaseId, question),
       this.#inTime(this.#followerOf(databaseId).current()),
@@ -53,7 +60,11 @@ export class Indexes {
     this.#dropOld();
     const view = new View(index, { question, rights, nowUs });
     const ranking = rank(view, { query: question.query, vector, expandHops }, this.#deps.options);
-    return await answerOf(view, ranking, limit, { reader: this.#reader, databaseId });
+    const from = { reader: this.#reader, databaseId };
+    const { reranker } = this.#deps;
+    if (reranker === undefined) return { answer: await answerOf(view, ranking, limit, from), reranking: undefined };
+    const { memories, outcome } = await reranked(view, ranking.memories, question.query, { ...from, reranker });
+    return { answer: await answerOf(view, { ...ranking, memories }, limit, from), reranking: outcome };
   }
 
   /** Builds the indexes of databases, one after the other, as far as there is room. */
@@ -65,6 +76,18 @@ export class Indexes {
       this.#followers = new Map([[databaseId, follower], ...this.#followers]);
       await follower.current();
       if (this.sizeBytes > this.#mostBytes) return this.#dropOld();
+    }
+  }
+
+  /** Lets go of indexes whose memory is gone: their databases were dropped. */
+  async dropGone(): Promise<void> {
+    const candidates = [...this.#followers].filter(([, { isReady, seq }]) => isReady && seq > 0);
+    if (candidates.length === 0) return;
+    const rows = await this.#deps.records.values("SELECT database_id FROM memory_heads");
+    const remembered = new Set(rows.map(([databaseId]) => Number(databaseId)));
+    for (const [databaseId, follower] of candidates) {
+      const isSame = this.#followers.get(databaseId) === follower;
+      if (isSame && !remembered.has(databaseId)) this.#followers.delete(databaseId);
     }
   }
 

@@ -14,7 +14,7 @@ export function jsonNumbers(json: string, names: readonly string[], into: Float6
     at = isNumber ? endOfNumber(json, value) : endOfValue(json, value);
     if (isNumber) {
       const which = nameAt(json, start, end, names);
-      if (which >= 0) into[which] = Number(json.slice(value, at));
+      if (which >= 0) into[which] = numberAt(json, value, at);
     }
     if (json.charCodeAt(at) === COMMA) at++;
   }
@@ -46,6 +46,22 @@ function endOfNumber(json: string, start: number): number {
   }
   return at;
 }
+
+/** Whole numbers, which most are, without a text of their own. */
+function numberAt(json: string, start: number, end: number): number {
+  if (end - start > EXACT_DIGITS) return Number(json.slice(start, end));
+  let value = 0;
+  for (let at = start; at < end; at++) {
+    const digit = json.charCodeAt(at) - DIGIT_0;
+    if (digit < 0 || digit > 9) return Number(json.slice(start, end));
+    value = value * 10 + digit;
+  }
+  return value;
+}
+
+/** So many are read as `Number` reads them: at most the last step is rounded. */
+const EXACT_DIGITS = 16;
+const DIGIT_0 = 0x30;
 
 /** The end of a value that is no number. */
 function endOfValue(json: string, start: number): number {

@@ -14,10 +14,9 @@ export function naiveView({ nodes, edges }: History, { question, rights, nowUs }
   const atUs = question.asOfUs ?? question.knownAtUs ?? nowUs;
   const isPast = question.asOfUs !== undefined || question.knownAtUs !== undefined;
   const held = <V extends NodeVersion | EdgeVersion>(versions: readonly V[]): V | undefined => {
-    if (!isPast && question.includeInvalidated) return versions.find(({ isCurrent }) => isCurrent);
     const known = versions.filter(({ record }) => record.updatedAtUs <= (question.knownAtUs ?? Infinity));
     // With what does not hold any more, it does not matter whether it was over.
-    const end = isPast && question.includeInvalidated ? { validToUs: undefined } : {};
+    const end = question.includeInvalidated ? { validToUs: undefined } : {};
     const found = validAt(
       known.map((version) => Object.assign({}, version.record, end, { version })),
       atUs,

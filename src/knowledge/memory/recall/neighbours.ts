@@ -63,7 +63,7 @@ export class Neighbours {
     const { live, past } = view.index.edges;
     const start = this.#count;
     this.#look(node, live);
-    if (view.isOfThePast || view.withInvalidated) this.#look(node, past);
+    if (view.isOfThePast) this.#look(node, past);
     this.#keepWeightiest(start);
     this.#share(start);
   }

@@ -38,7 +38,7 @@ export function rank(
     const { importance, age } = factorsOf(view, slot, options);
     const score = (base + gained) * importance * age;
     const byList = { lexical: lexical.get(node) ?? 0, vector: meant.get(node) ?? 0, entity: named.get(node) ?? 0 };
-    results.push({ node, slot, score, parts: { ...byList, fused: base, graph: gained, importance, age } });
+    results.push({ node, slot, score, parts: { ...byList, fused: base, graph: gained, rerank: 0, importance, age } });
   }
   const { versions } = view.index.nodes;
   results.sort((a, b) => b.score - a.score || versions.compare(a.slot, b.slot));
@@ -62,11 +62,13 @@ export type ScoreParts = {
   fused: number;
   /** What came over edges. */
   graph: number;
+  /** How relevant its text is to the question, by a model that reads both: see `reranking.ts`. */
+  rerank: number;
   importance: number;
   age: number;
 };
 
-export type Ranking = { memories: Ranked[]; entities: Ranked[]; neighbours: Neighbours };
+export type Ranking = { memories: readonly Ranked[]; entities: readonly Ranked[]; neighbours: Neighbours };
 
 /** One for each thread: it keeps arrays from one search to the next. */
 const searcher = new Searcher();
@@ -80,7 +82,7 @@ function lexicalCandidates(view: View, query: string): Scores {
     terms: questionTerms(view, query),
     allTerms: nodes.terms,
     lengths: nodes.lengths,
-    termsOf: (slot) => nodes.termsOf(slot),
+    termLists: nodes.termLists,
     accepts: view.accepts,
     before: (a, b) => versions.compare(a, b),
     limit: RECALL_LIMITS.lexicalCandidates,

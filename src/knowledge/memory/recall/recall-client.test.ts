@@ -42,6 +42,7 @@ function clientOf(at: string) {
   const client = new RecallClient({
     source: { catalog: { kind: "sqlite", path: at }, acquireTimeoutMs: 1_000 },
     options: { ppr: false, classDecay: false },
+    clock: systemClock,
     log: createLog("info", { write: (line) => void lines.push(line) }),
     startThread: (data) => {
       const worker = startRecallThread(data);
@@ -52,7 +53,7 @@ function clientOf(at: string) {
   const found = async (query: string): Promise<string[]> => {
     const question = { query, realms: [], tags: [], includeInvalidated: false, limit: 5, expandHops: 1 };
     const unset = { memoryType: undefined, importanceMin: undefined, asOfUs: undefined, knownAtUs: undefined };
-    const json = await client.recall(databaseId, { question: { ...question, ...unset }, rights: ALL_REALMS });
+    const { json } = await client.recall(databaseId, { question: { ...question, ...unset }, rights: ALL_REALMS });
     return (JSON.parse(json) as RecallAnswer).memories.map(({ content }) => content);
   };
   return { client, threads, lines, found };

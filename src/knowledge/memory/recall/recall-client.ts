@@ -1,20 +1,27 @@
 import { Worker } from "node:worker_threads";
+import type { Clock } from "../../../core/clock.ts";
 import { EngineError, fromErrorRecord } from "../../../core/errors.ts";
 import { isolateFile } from "../../../core/isolate.ts";
 import type { Log } from "../../../core/log.ts";
+import type { RerankSetup } from "../rerank/setup.ts";
+import { RerankWatch, type RerankState } from "../rerank/state.ts";
 import { RECALL_LIMITS } from "./limits.ts";
 import type { Asking } from "./question.ts";
 import {
   NO_INDEX,
   type IndexState,
   type RecallCall,
+  type RecalledJson,
   type RecallReply,
   type RecallRequest,
   type RecallThreadData,
 } from "./recall-protocol.ts";
 
-export type RecallClientOptions = Omit<RecallThreadData, "isolate"> & {
+export type RecallClientOptions = Omit<RecallThreadData, "isolate" | "rerankModel"> & {
   log: Log;
+  clock: Clock;
+  /** Nothing reranks unless given. */
+  rerank?: RerankSetup;
   /** `startRecallThread` unless given. */
   startThread?: (data: RecallThreadData) => Worker;
 };
@@ -22,18 +29,25 @@ export type RecallClientOptions = Omit<RecallThreadData, "isolate"> & {
 type Waiting = PromiseWithResolvers<unknown>;
 type Thread = { worker: Worker; waiting: Map<number, Waiting>; indexBytes: number };
 
+/** How soon the index of a dropped database goes after its records. */
+const DROP_GONE_MS = 60_000;
+
 /**
  * Recall on its thread, which starts with the first call. When it dies, those who wait are told to come back, and the next
  * call starts another: what it holds is built from the records.
  */
 export class RecallClient {
   readonly #options: RecallClientOptions;
+  readonly #rerankSetup: RerankSetup;
+  readonly #rerankWatch: RerankWatch;
   #thread: Thread | undefined;
   #lastId = 0;
   #isClosed = false;
 
   constructor(options: RecallClientOptions) {
     this.#options = options;
+    this.#rerankSetup = options.rerank ?? { off: undefined };
+    this.#rerankWatch = new RerankWatch(this.#rerankSetup, options.log);
   }
 
   /** Calls that the thread has not answered. */
@@ -46,9 +60,14 @@ export class RecallClient {
     return this.#thread?.indexBytes;
   }
 
-  /** The answer as JSON. Throws `too_many_requests`, `unavailable`. */
-  async recall(databaseId: number, asking: Asking): Promise<string> {
-    return (await this.#call({ kind: "recall", databaseId, asking })) as string;
+  /** As of the last answer of the thread. */
+  get rerankState(): RerankState {
+    return this.#rerankWatch.state;
+  }
+
+  /** Throws `too_many_requests`, `unavailable`. */
+  async recall(databaseId: number, asking: Asking): Promise<RecalledJson> {
+    return (await this.#call({ kind: "recall", databaseId, asking })) as RecalledJson;
   }
 
   /** Builds the indexes of these databases, in this order, as far as there is room. */
@@ -79,9 +98,24 @@ export class RecallClient {
     return await answer.promise;
   }
 
+  /** Again and again, while the thread is there. */
+  #dropGoneLater(thread: Thread): void {
+    const { log, clock } = this.#options;
+    const dropGone = (): void => {
+      if (this.#thread !== thread || this.#isClosed) return;
+      this.#call({ kind: "dropGone" }).catch((error: unknown) => {
+        log.debug({ err: error }, "indexes of dropped databases stay for now");
+      });
+      this.#dropGoneLater(thread);
+    };
+    clock.after(DROP_GONE_MS, dropGone, { background: true });
+  }
+
   #start(): Thread {
     const { log, source, options, model, startThread = startRecallThread } = this.#options;
-    const worker = startThread({ isolate: "recall", source, options, model });
+    const rerankModel = "off" in this.#rerankSetup ? undefined : this.#rerankSetup.model;
+    this.#rerankWatch.begin();
+    const worker = startThread({ isolate: "recall", source, options, model, rerankModel });
     const thread: Thread = { worker, waiting: new Map(), indexBytes: 0 };
     // It holds nothing that is not in the records: it does not keep the process alive.
     worker.unref();
@@ -89,8 +123,10 @@ export class RecallClient {
       const answer = thread.waiting.get(reply.id);
       thread.waiting.delete(reply.id);
       thread.indexBytes = reply.indexBytes;
+      if (reply.rerankState !== undefined) this.#rerankWatch.note(reply.rerankState);
       if (answer !== undefined) settle(answer, reply);
     });
+    this.#dropGoneLater(thread);
     worker.on("error", (error: unknown) => log.error({ err: error }, "the recall thread failed"));
     worker.on("exit", (code) => {
       if (this.#thread === thread) this.#thread = undefined;

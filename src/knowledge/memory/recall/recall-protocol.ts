@@ -1,4 +1,7 @@
 import type { ErrorRecord } from "../../../core/errors.ts";
+import type { RerankOutcome } from "../rerank/reranker.ts";
+import type { RerankModel } from "../rerank/setup.ts";
+import type { RerankState } from "../rerank/state.ts";
 import type { Asking, RatingOptions } from "./question.ts";
 import type { RecordSource } from "./record-source.ts";
 
@@ -9,13 +12,17 @@ export type RecallThreadData = {
   options: RatingOptions;
   /** Whose vectors are compared; none unless given. */
   model?: string | undefined;
+  /** What reranks; nothing unless given. */
+  rerankModel?: RerankModel | undefined;
 };
 
 export type RecallCall =
-  /** The answer is JSON, made on the thread: it goes out as it is. */
+  /** The answer is a `RecalledJson`. */
   | { kind: "recall"; databaseId: number; asking: Asking }
   /** Builds the indexes of these. */
   | { kind: "prepare"; databaseIds: readonly number[] }
+  /** Lets go of indexes whose memory is gone. */
+  | { kind: "dropGone" }
   /** The answer is an `IndexState`. */
   | { kind: "state"; databaseId: number };
 
@@ -26,8 +33,11 @@ export type IndexState = { state: "none" | "building" | "ready"; commits: number
 
 export const NO_INDEX: IndexState = { state: "none", commits: 0, sizeBytes: 0 };
 
-/** With what the indexes of all databases take. */
-export type RecallReply = { id: number; indexBytes: number } & (
+/** The answer as JSON, made on the thread: it goes out as it is. */
+export type RecalledJson = { json: string; reranking: RerankOutcome | undefined };
+
+/** With what the indexes of all databases take, and the state of reranking where a model is configured. */
+export type RecallReply = { id: number; indexBytes: number; rerankState: RerankState | undefined } & (
   | { kind: "answer"; value: unknown }
   | { kind: "refused"; error: ErrorRecord }
   | { kind: "failed"; message: string; stack: string | undefined }

@@ -4,16 +4,19 @@ import { parentPort, workerData } from "node:worker_threads";
 import { systemClock } from "../../../core/clock.ts";
 import { EngineError, messageOf, toErrorRecord } from "../../../core/errors.ts";
 import { systemRandom } from "../../../core/random.ts";
+import { Reranker } from "../rerank/reranker.ts";
 import { Indexes } from "./indexes.ts";
-import type { RecallCall, RecallReply, RecallRequest, RecallThreadData } from "./recall-protocol.ts";
+import type { RecallCall, RecalledJson, RecallReply, RecallRequest, RecallThreadData } from "./recall-protocol.ts";
 import { openRecordSource } from "./record-source.ts";
 
 /** The thread that keeps the indexes of memories and answers from them: one in a process. */
 const port = parentPort;
 if (port === null) throw new Error("the thread of recall was started as a program");
-const { source, options, model } = workerData as RecallThreadData;
+const { source, options, model, rerankModel } = workerData as RecallThreadData;
 const records = await openRecordSource(source, { clock: systemClock, random: systemRandom });
-const indexes = new Indexes({ records, clock: systemClock, options, model });
+const reranker = rerankModel && new Reranker({ model: rerankModel, clock: systemClock, random: systemRandom });
+reranker?.start();
+const indexes = new Indexes({ records, clock: systemClock, options, model, reranker });
 
 port.on("message", (request: RecallRequest) => {
   void replyTo(request).then((reply) => port.postMessage(reply));
@@ -21,7 +24,7 @@ port.on("message", (request: RecallRequest) => {
 
 async function replyTo({ id, call }: RecallRequest): Promise<RecallReply> {
   const outcome = await outcomeOf(call);
-  return { id, indexBytes: indexes.sizeBytes, ...outcome };
+  return { id, indexBytes: indexes.sizeBytes, rerankState: reranker?.state, ...outcome };
 }
 
 async function outcomeOf(call: RecallCall) {
@@ -36,10 +39,14 @@ async function outcomeOf(call: RecallCall) {
 
 async function answerTo(call: RecallCall): Promise<unknown> {
   switch (call.kind) {
-    case "recall":
-      return JSON.stringify(await indexes.recall(call.databaseId, call.asking));
+    case "recall": {
+      const { answer, reranking } = await indexes.recall(call.databaseId, call.asking);
+      return { json: JSON.stringify(answer), reranking } satisfies RecalledJson;
+    }
     case "prepare":
       return await indexes.prepare(call.databaseIds);
+    case "dropGone":
+      return await indexes.dropGone();
     case "state":
       return indexes.stateOf(call.databaseId);
   }

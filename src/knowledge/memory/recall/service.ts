@@ -1,10 +1,12 @@
 import type { Catalog } from "../../../catalog/catalog.ts";
-import type { Clock } from "../../../core/clock.ts";
+import { pause, type Clock } from "../../../core/clock.ts";
 import type { Log } from "../../../core/log.ts";
 import type { Embedding, EmbeddingState } from "../embed/embedding.ts";
+import { EMBED_LIMITS } from "../embed/limits.ts";
 import type { MemoryMetrics } from "../metrics.ts";
 import { checkRealm } from "../realms.ts";
 import type { MemoryScope } from "../service.ts";
+import type { RerankState } from "../rerank/state.ts";
 import type { MemoryStore } from "../store.ts";
 import type { Question } from "./question.ts";
 import type { RecallClient } from "./recall-client.ts";
@@ -28,7 +30,7 @@ export type RecallServiceDeps = {
  */
 export class RecallService {
   readonly #deps: RecallServiceDeps;
-  #isClosed = false;
+  readonly #closing = new AbortController();
 
   constructor(deps: RecallServiceDeps) {
     this.#deps = deps;
@@ -47,7 +49,9 @@ export class RecallService {
     const startedMs = clock.monotonicMs();
     try {
       const vector = await embedding.questionVector(question.query);
-      return await client.recall(databaseId, { question, rights, vector });
+      const { json, reranking } = await client.recall(databaseId, { question, rights, vector });
+      if (reranking !== undefined) metrics.reranks.inc({ outcome: reranking });
+      return json;
     } finally {
       metrics.recallDuration.observe((clock.monotonicMs() - startedMs) / 1_000);
     }
@@ -63,15 +67,17 @@ export class RecallService {
     return await this.#deps.embedding.stateOf(databaseId);
   }
 
+  /** What reranks in this process. */
+  get reranking(): RerankState {
+    return this.#deps.client.rerankState;
+  }
+
   /** Builds the indexes that questions will need; without it the first question about a database does. */
   async prepare(): Promise<void> {
-    const { catalog, store, client, clock, embedding, log } = this.#deps;
+    const { client, clock, embedding, log } = this.#deps;
     const startedMs = clock.monotonicMs();
     try {
-      const remembered = await store.databases();
-      if (remembered.length === 0 || this.#isClosed) return;
-      const existing = new Set((await catalog.databases()).map(({ id }) => id));
-      const databaseIds = remembered.filter((id) => existing.has(id));
+      const databaseIds = await this.#remembered();
       if (databaseIds.length === 0 || this.#isClosed) return;
       embedding.begin(databaseIds);
       await client.prepare(databaseIds);
@@ -83,8 +89,44 @@ export class RecallService {
     }
   }
 
+  /**
+   * Embeds what other processes save, which have no model or end before they have used it, for as long as this one runs.
+   * Does nothing where no model is configured.
+   */
+  async followSaves(): Promise<void> {
+    const { clock, embedding, log } = this.#deps;
+    const { signal } = this.#closing;
+    if (embedding.model === undefined) return;
+    let isFailing = false;
+    for (;;) {
+      await pause(clock, EMBED_LIMITS.lookMs, signal);
+      if (signal.aborted) return;
+      try {
+        embedding.begin(await this.#remembered());
+        isFailing = false;
+      } catch (error) {
+        if (!isFailing && !this.#isClosed)
+          log.warn({ err: error }, "cannot look for memories without a vector for now");
+        isFailing = true;
+      }
+    }
+  }
+
+  /** The databases that have a memory. */
+  async #remembered(): Promise<number[]> {
+    const { catalog, store } = this.#deps;
+    const remembered = await store.databases();
+    if (remembered.length === 0) return [];
+    const existing = new Set((await catalog.databases()).map(({ id }) => id));
+    return remembered.filter((id) => existing.has(id));
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#closing.abort(new Error("this server is stopping"));
     await this.#deps.embedding.close();
     await this.#deps.client.close();
   }

@@ -18,7 +18,7 @@ export class View {
   /** Undefined: now, as everything is known now. */
   readonly #past: { atUs: number; knownUs: number } | undefined;
   readonly #nowUs: number;
-  readonly withInvalidated: boolean;
+  readonly #withInvalidated: boolean;
   readonly #type: number | undefined;
   readonly #tags: readonly number[];
   readonly #importanceMin: number;
@@ -41,13 +41,14 @@ export class View {
     this.atUs = asOfUs ?? knownAtUs ?? nowUs;
     this.#nowUs = nowUs;
     const isAhead = [nodes, edges].some(({ versions }) => this.#isPending(versions, nowUs));
-    const isPast = asOfUs !== undefined || knownAtUs !== undefined || isAhead;
+    // Of what does not hold any more, what decides now is shown, and not what begins later.
+    const isPast = asOfUs !== undefined || knownAtUs !== undefined || question.includeInvalidated || isAhead;
     this.#past = isPast ? { atUs: this.atUs, knownUs: knownAtUs ?? Number.POSITIVE_INFINITY } : undefined;
-    this.withInvalidated = question.includeInvalidated;
+    this.#withInvalidated = question.includeInvalidated;
     this.#type = question.memoryType === undefined ? undefined : nodes.types.find(question.memoryType);
     this.#tags = question.tags.map((tag) => nodes.tagNames.find(tag));
     this.#importanceMin = question.importanceMin ?? 0;
-    const isPlain = this.#past === undefined && !this.withInvalidated;
+    const isPlain = this.#past === undefined;
     const seesAll = !this.visible.includes(0);
     const seesShared = realms.texts.every((realm, i) => this.visible[i] === 1 || isPrivateRealm(realm));
     this.#hasAllNodes = isPlain && seesAll && nowUs < nodes.versions.noneEndsUntilUs;
@@ -59,7 +60,7 @@ export class View {
   get parts(): Postings[] {
     return this.index.nodes.parts(this.visible, {
       withShared: this.#withShared,
-      withPast: this.isOfThePast || this.withInvalidated,
+      withPast: this.isOfThePast,
     });
   }
 
@@ -127,7 +128,6 @@ export class View {
   #atPresent(versions: Versions, owner: number): number {
     const slot = versions.currentOf(owner);
     if (slot < 0) return -1;
-    if (this.withInvalidated) return slot;
     const holds = versions.state[slot] === LIVE && (versions.validToUs[slot] ?? 0) > this.#nowUs;
     return holds ? slot : -1;
   }
@@ -135,7 +135,7 @@ export class View {
   #inPast(versions: Versions, owner: number): number {
     const { atUs, knownUs } = this.#past ?? { atUs: this.atUs, knownUs: Number.POSITIVE_INFINITY };
     const slot = versions.decidesAt(owner, atUs, knownUs);
-    if (slot < 0 || this.withInvalidated) return slot;
+    if (slot < 0 || this.#withInvalidated) return slot;
     return (versions.validToUs[slot] ?? 0) > atUs ? slot : -1;
   }
 }

@@ -1,11 +1,17 @@
 import { z } from "zod";
 import { databaseHeader } from "../../../server/schemas.ts";
+import type { BriefWriter } from "../recall/brief.ts";
 import type { RecallService } from "../recall/service.ts";
 import type { MemoryService } from "../service.ts";
 import { textToUs } from "../times.ts";
 
 /** What the routes of memories work with. */
-export type MemoryDeps = { memory: MemoryService; recall: RecallService };
+export type MemoryDeps = {
+  memory: MemoryService;
+  recall: RecallService;
+  /** Undefined where there is no agent. */
+  brief?: BriefWriter | undefined;
+};
 
 export const TAG = "Memory";
 

@@ -36,6 +36,13 @@ const memoryOverview = z.object({
       reason: z.string().nullable().describe("Why it is off or failing."),
     })
     .describe("The vectors by which memories are found by meaning, on the node that answers."),
+  reranking: z
+    .object({
+      state: z.enum(["off", "loading", "ready", "failing"]),
+      model: z.string().nullable(),
+      reason: z.string().nullable().describe("Why it is failing, or off though configured."),
+    })
+    .describe("The model that rates the best memories of a recall anew, on the node that answers."),
 });
 
 export const overviewRoute = defineRoute({
@@ -66,6 +73,7 @@ export async function overviewOf(
   const { counts, firehoseRows } = await memory.overview(scope, database);
   const { state, commits, sizeBytes } = await recall.indexOf(scope);
   const embedding = await recall.embeddingOf(scope);
+  const { reranking } = recall;
   const valid = (kind: string): number =>
     counts.reduce((sum, each) => sum + (each.kind === kind ? each.current - each.invalidated : 0), 0);
   return {
@@ -76,6 +84,7 @@ export async function overviewOf(
     firehose_rows: firehoseRows,
     index: { state, commits, size_bytes: sizeBytes },
     embedding: { ...embedding, model: embedding.model ?? null, reason: embedding.reason ?? null },
+    reranking: { ...reranking, model: reranking.model ?? null, reason: reranking.reason ?? null },
   };
 }
 

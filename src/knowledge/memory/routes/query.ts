@@ -1,8 +1,11 @@
 import { z } from "zod";
+import { messageOf } from "../../../core/errors.ts";
+import { originOf } from "../../../server/origin.ts";
 import { defineRoute } from "../../../server/route.ts";
 import { FIELDS } from "../fields.ts";
 import { MEMORY_LIMITS } from "../limits.ts";
 import { recallAnswer } from "../recall/answer.ts";
+import type { BriefWriter } from "../recall/brief.ts";
 import { RECALL_LIMITS } from "../recall/limits.ts";
 import type { Question } from "../recall/question.ts";
 import { inDatabase, TAG, type MemoryDeps } from "./deps.ts";
@@ -46,7 +49,7 @@ export const recallBody = z.strictObject({
 });
 
 /** Why there is no brief. */
-const NO_ENGINE = "no engine is configured: only an engine can write a brief";
+const NO_ENGINE = "this process has no engine: only an engine can write a brief";
 
 export const recallRoute = defineRoute({
   method: "POST",
@@ -65,10 +68,12 @@ export const recallRoute = defineRoute({
   responses: [{ status: 200, description: "What was found.", type: "application/json", schema: recallAnswer }],
   errors: ["bad_request_body", "database_not_found", "too_many_requests"],
   handler:
-    ({ memory, recall }: MemoryDeps) =>
-    async ({ caller, headers, json }) => {
+    ({ memory, recall, brief }: MemoryDeps) =>
+    async (call) => {
+      const { caller, headers, json } = call;
       const answer = await recall.recall(await memory.scope(caller, headers["x-database"]), questionOf(json));
-      const body = json.mode === "agentic" ? withoutBrief(answer) : answer;
+      const asked = { question: json.query, origin: originOf(call), signal: call.request.signal };
+      const body = json.mode === "agentic" ? await withBrief(answer, asked, brief) : answer;
       return { status: 200, headers: { "Content-Type": "application/json; charset=utf-8" }, body };
     },
 });
@@ -88,7 +93,28 @@ export function questionOf(json: Omit<z.output<typeof recallBody>, "mode">): Que
   };
 }
 
-/** The answer, which is an object with members, with two more. */
-function withoutBrief(answer: string): string {
-  return `${answer.slice(0, -1)},"brief":null,"brief_error":${JSON.stringify(NO_ENGINE)}}`;
+/** The answer, which is an object with members, with what an engine says of it, or why that is nothing. */
+async function withBrief(
+  answer: string,
+  asked: Omit<Parameters<BriefWriter>[0], "memories">,
+  brief: BriefWriter | undefined,
+): Promise<string> {
+  const written = await briefOf(answer, asked, brief);
+  return `${answer.slice(0, -1)},${JSON.stringify(written).slice(1)}`;
+}
+
+async function briefOf(
+  answer: string,
+  asked: Omit<Parameters<BriefWriter>[0], "memories">,
+  brief: BriefWriter | undefined,
+): Promise<Pick<z.input<typeof recallAnswer>, "brief" | "brief_memories" | "brief_error">> {
+  if (brief === undefined) return { brief: null, brief_error: NO_ENGINE };
+  const { memories } = JSON.parse(answer) as { memories: { id: string; content: string }[] };
+  try {
+    const { text, memoryIds } = await brief({ ...asked, memories });
+    return { brief: text, brief_memories: memoryIds };
+  } catch (error) {
+    asked.signal.throwIfAborted();
+    return { brief: null, brief_error: messageOf(error) };
+  }
 }

@@ -1,4 +1,4 @@
-import { chunksOf, JOINERS } from "./chunks.ts";
+import { Chunks, JOINERS } from "./chunks.ts";
 import { foldText } from "./fold.ts";
 import { stemEnglish } from "./porter2.ts";
 
@@ -13,9 +13,9 @@ import { stemEnglish } from "./porter2.ts";
  * `each` is called once for each occurrence.
  */
 export function termsOf(text: string, each: (term: string) => void): void {
-  chunksOf(text, (from, to) => {
-    for (const term of chunkTerms(text.slice(from, to))) each(term);
-  });
+  const chunks = new Chunks();
+  chunks.read(text);
+  while (chunks.next()) for (const term of chunkTerms(text.slice(chunks.from, chunks.to))) each(term);
 }
 
 /** What a text may cost, whatever it holds. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { runHere, startServer, type TestServer } from "../../../cli/cli.test-kit.ts";
+import { runHere, startServer, type TestServer } from "../../src/cli/cli.test-kit.ts";
 
 const ID = "01977f3e-7c3a-7d2e-9d6f-0d5b0f4b6a11";
 const SESSION = {

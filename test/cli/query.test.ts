@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { runHere, runOnTerminal, startServer, type Outcome, type TestServer } from "../../../cli/cli.test-kit.ts";
-import { PtyCommand, KEYS } from "../../../cli/pty.test-kit.ts";
-import type { RunEvent } from "../run/events.ts";
+import { runHere, runOnTerminal, startServer, type Outcome, type TestServer } from "../../src/cli/cli.test-kit.ts";
+import { PtyCommand, KEYS } from "../../src/cli/pty.test-kit.ts";
+import type { RunEvent } from "../../src/knowledge/agent/run/events.ts";
 
 const SESSION = "01977f3e-7c3a-7d2e-9d6f-0d5b0f4b6a11";
 const RUN = "01977f3e-7c3a-7d2e-9d6f-0d5b0f4b6a12";
