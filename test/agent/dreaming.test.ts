@@ -326,6 +326,47 @@ describe("proposals are checked", () => {
     expect(held.toSorted()).toEqual(["replaces", "runs_on"]);
   });
 
+  test("memories of the same entities are merged, and end for one another; taken back, they hold again", async () => {
+    await newDatabase();
+    asked.play([
+      proposes(
+        entity("gateway", "n1"),
+        fact("The gateway listens on 8080.", ["e1"], { name_it: "n2" }),
+        fact("Port of the gateway: 8080.", ["e1"], { name_it: "n3", importance: 0.9 }),
+        fact("The gateway is slow.", ["e1"], { name_it: "n4" }),
+        link("n2", "n1", "port_of"),
+        link("n3", "n1", "port_of"),
+        link("n4", "n1", "speed_of"),
+      ),
+    ]);
+    await dream();
+    await observe("The gateway is fast now.");
+    asked.play((request) => {
+      const [one, two, slow] = ["listens on 8080", "Port of the", "is slow"].map((text) => shownAs(request, text));
+      return proposes(
+        fact("The gateway is fast.", ["e1"], { name_it: "n1" }),
+        link("n1", shownAs(request, '\\\\"gateway\\\\"'), "speed_of"),
+        { action: "merge", ...because("e1"), into: one, from: [two] },
+        { action: "invalidate", ...because("e1"), target: slow, by: "n1" },
+      );
+    });
+    const run = await dream();
+    expect(run).toMatchObject({ stats: { accepted: { add: 1, link: 1, merge: 1, invalidate: 1 }, refused: {} } });
+    const { nodes } = await memory();
+    const ended = nodes.find(({ content }) => content === "The gateway is slow.");
+    expect(ended).toMatchObject({
+      invalidated_by: `dreaming run ${String(run["id"])}`,
+      invalidation_reason: "The event says so.",
+    });
+    const held = ["The gateway is fast.", "The gateway listens on 8080.", "gateway"];
+    expect((await contents()).toSorted()).toEqual(held);
+    expect(nodes.find(({ content }) => content.includes("listens"))).toMatchObject({ importance: 0.9 });
+    const { json } = await call("POST", `${PATH}/runs/${String(run["id"])}/revert`);
+    expect(json).toMatchObject({ kept: [], reverted: 5 });
+    const before = ["Port of the gateway: 8080.", "The gateway is slow.", "The gateway listens on 8080.", "gateway"];
+    expect((await contents()).toSorted()).toEqual(before);
+  });
+
   test("hostile events are data: they open no fence, and what a model makes of them is checked like anything else", async () => {
     await newDatabase();
     await observe(

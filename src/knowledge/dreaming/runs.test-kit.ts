@@ -3,6 +3,7 @@ import type { OpenedCatalog } from "../../catalog/contract.test-kit.ts";
 import { uuidV7Source } from "../../core/ids.ts";
 import { seededRandom } from "../../core/random.ts";
 import { NOW, type RecordStore } from "../../db/records.ts";
+import { heldStatement } from "../../fabric/leased-job.ts";
 import { PipelineRuns, type RunChange, type RunEnd } from "./runs.ts";
 
 const DONE: RunEnd = {
@@ -145,6 +146,19 @@ export function runsContract(driver: string, open: () => Promise<OpenedCatalog>)
       expect(await stored(id)).toMatchObject({ status: "running", engine: "openai", model: "two", startedAtMs });
       await runs.finish(id, DONE);
       expect(await start("three")).toBe(false);
+    });
+
+    it("writes under the fence of its job, and not for one whose lease has ended", async () => {
+      const { id, jobId } = await queuedWith("leased");
+      const leased = "UPDATE jobs SET holder = 'one', fence = 3, lease_expires_at_ms = ? WHERE id = ?";
+      await records.write({ sql: leased, values: [{ nowPlusMs: 10_000 }, jobId] });
+      const finishAs = async (holder: string, fence: number) =>
+        (await records.transact([heldStatement({ jobId, holder, fence }), runs.finishStatement(id, DONE)])).done;
+      expect([await finishAs("other", 3), await finishAs("one", 2)]).toEqual([false, false]);
+      opened.clock.advance(11_000);
+      expect(await finishAs("one", 3)).toBe(false);
+      await records.write({ sql: leased, values: [{ nowPlusMs: 10_000 }, jobId] });
+      expect(await finishAs("one", 3)).toBe(true);
     });
 
     it("keeps how a run ended, whatever becomes of its job", async () => {
