@@ -6,6 +6,7 @@ import { DREAMING_METRICS } from "../src/knowledge/dreaming/metrics.ts";
 import type { EventSource } from "../src/knowledge/dreaming/ports.ts";
 import type { DreamingDeps } from "../src/knowledge/dreaming/routes.ts";
 import { PipelineRuns } from "../src/knowledge/dreaming/runs.ts";
+import { DreamQueue } from "../src/knowledge/dreaming/queue.ts";
 import { DreamingService } from "../src/knowledge/dreaming/service.ts";
 import { openMemory } from "../src/knowledge/memory/open.ts";
 import type { MemoryService } from "../src/knowledge/memory/service.ts";
@@ -17,7 +18,8 @@ import { enginesHere } from "./agent.ts";
 /** What answers the routes of dreaming in this process. */
 export function dreamingHere(deps: FeatureDeps, memory: MemoryService): DreamingDeps {
   const store = new MemoryStore(deps.records);
-  return { dreaming: new DreamingService({ ...deps, memory, store, runs: new PipelineRuns(deps) }) };
+  const runs = new PipelineRuns(deps);
+  return { dreaming: new DreamingService({ ...deps, memory, store, runs, queue: new DreamQueue({ ...deps, runs }) }) };
 }
 
 export type DreamerPorts = {

@@ -8,6 +8,7 @@ export const DREAMING: Feature<{ dreaming: DreamingDeps }> = {
   metrics: async () => (await import("./metrics.ts")).DREAMING_METRICS,
   migrations: async () => (await import("./tables.ts")).DREAMING_MIGRATIONS,
   jobKinds: async () => [(await import("./dream-job.ts")).DREAM_JOB],
+  duties: { worker: async (deps) => (await import("./duties.ts")).dreamDuties(deps) },
   routes: async () => {
     const { DREAMING_ROUTES } = await import("./routes.ts");
     return [{ name: "dreaming", answeredBy: "dreaming", routes: DREAMING_ROUTES }];

@@ -90,7 +90,6 @@ const runRoute = defineRoute({
       const asked = await dreaming.request(scope, database, {
         mode: json?.mode ?? "incremental",
         focus: focus === "" ? undefined : focus,
-        trigger: "manual",
       });
       if (asked.jobId !== undefined) return jsonResponse(202, { job_id: asked.jobId });
       const which = asked.inFlight === undefined ? "" : `: run ${asked.inFlight}`;

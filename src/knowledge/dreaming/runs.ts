@@ -82,6 +82,9 @@ export type RunChange = RecordKey & {
   versionAfter: number;
 };
 
+/** What has a place that it comes to; `dreaming_schedule` is when the next dream of a schedule is due. */
+export type WatermarkKind = PipelineKind | "dreaming_schedule";
+
 /** How far a pipeline has read, and the text by which an advance makes sure that nobody else advanced it. */
 export type Watermark = { position: unknown; text: string | undefined };
 
@@ -217,7 +220,7 @@ export class PipelineRuns {
     ];
   }
 
-  async watermark(databaseId: number, kind: PipelineKind): Promise<Watermark> {
+  async watermark(databaseId: number, kind: WatermarkKind): Promise<Watermark> {
     const sql = "SELECT position FROM dreaming_watermarks WHERE database_id = ? AND kind = ?";
     const [row] = await this.#records.rows(sql, [databaseId, kind]);
     if (row === undefined) return { position: undefined, text: undefined };
@@ -226,7 +229,7 @@ export class PipelineRuns {
   }
 
   /** Advances a watermark, if it is still the one that was read. For the transaction that commits what was read. */
-  advanceStatement(databaseId: number, kind: PipelineKind, from: Watermark, position: unknown): Statement {
+  advanceStatement(databaseId: number, kind: WatermarkKind, from: Watermark, position: unknown): Statement {
     const text = JSON.stringify(position);
     if (from.text === undefined) {
       const sql =

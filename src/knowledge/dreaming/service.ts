@@ -2,30 +2,20 @@ import type { AuditLog, Origin } from "../../auth/audit.ts";
 import type { Caller } from "../../auth/caller.ts";
 import { ownerOf } from "../../auth/owner.ts";
 import { EngineError } from "../../core/errors.ts";
-import type { RecordStore } from "../../db/records.ts";
-import type { Fabric } from "../../fabric/fabric.ts";
 import type { MemoryScope, MemoryService } from "../memory/service.ts";
 import type { MemoryStore } from "../memory/store.ts";
-import { DREAM_JOB, DREAM_KEY, dreamerOf, type DreamMode } from "./dream-job.ts";
+import type { DreamMode } from "./dream-job.ts";
+import type { DreamAsked, DreamQueue } from "./queue.ts";
 import { keyOfChange, revertOperation, type Reverted } from "./revert.ts";
-import type { PipelineRun, PipelineRuns, RunList, RunTrigger } from "./runs.ts";
-
-export type DreamRequest = { mode: DreamMode; focus: string | undefined; trigger: RunTrigger };
-
-/** `jobId` is undefined where one is queued or running already: `inFlight` is its run, if it has not ended since. */
-export type DreamAsked = { jobId: string } | { jobId: undefined; inFlight: string | undefined };
+import type { PipelineRun, PipelineRuns, RunList } from "./runs.ts";
 
 export type DreamingServiceDeps = {
-  records: RecordStore;
-  fabric: Pick<Fabric, "prepare">;
+  queue: Pick<DreamQueue, "request">;
   memory: Pick<MemoryService, "scope" | "commit">;
   store: Pick<MemoryStore, "version">;
   runs: PipelineRuns;
   audit: AuditLog;
 };
-
-/** Of the newest runs, among which the one under way is looked for. */
-const UNDER_WAY_LOOKED_AT = 20;
 
 /** Asks for dreams, shows the runs of all pipelines, and takes them back. */
 export class DreamingService {
@@ -41,27 +31,13 @@ export class DreamingService {
   }
 
   /** Queues a dream of a database, unless one is queued or running. */
-  async request({ databaseId, caller }: MemoryScope, database: string, request: DreamRequest): Promise<DreamAsked> {
-    const { records, fabric, runs } = this.#deps;
-    const { mode, focus, trigger } = request;
-    const run = { databaseId, kind: "dreaming", trigger, mode, focus, requestedBy: ownerOf(caller) } as const;
-    const runId = runs.newRunId();
-    const payload = { run_id: runId, mode, focus: focus ?? null };
-    const job = { kind: DREAM_JOB.name, payload, database, dedupKey: DREAM_KEY };
-    const prepared = fabric.prepare([job], dreamerOf(database));
-    const [jobId = ""] = prepared.ids;
-    const { done } = await records.transact([
-      runs.settleStatement(databaseId, "dreaming"),
-      prepared.statement,
-      runs.queuedStatement(runId, run, jobId),
-    ]);
-    if (done) {
-      prepared.stored();
-      return { jobId };
-    }
-    const newest = await runs.list(databaseId, { kind: "dreaming", limit: UNDER_WAY_LOOKED_AT, offset: 0 });
-    const inFlight = newest.find(({ status }) => status === "queued" || status === "running");
-    return { jobId: undefined, inFlight: inFlight?.id };
+  request(
+    { databaseId, caller }: MemoryScope,
+    database: string,
+    asked: { mode: DreamMode; focus: string | undefined },
+  ): Promise<DreamAsked> {
+    const requestedBy = ownerOf(caller);
+    return this.#deps.queue.request({ ...asked, databaseId, database, trigger: "manual", requestedBy });
   }
 
   list({ databaseId }: MemoryScope, page: RunList): Promise<PipelineRun[]> {
