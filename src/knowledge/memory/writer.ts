@@ -135,7 +135,8 @@ export class MemoryWriter {
     const deadlineMs = clock.monotonicMs() + REPEAT_WITHIN_MS;
     /** Operations that their own statements refuse: the others of the batch go on without them. */
     const refusals = new Map<number, Error>();
-    for (let attempt = 1; ; attempt++) {
+    // An operation that is refused is no conflict with others: without it the commit begins again at once.
+    for (let attempt = 1; ;) {
       const mayBegin = attempt <= ATTEMPTS_WITHOUT_RESERVATION || (await this.#reserve(databaseId));
       if (mayBegin) {
         const draft = new Draft(await store.head(databaseId));
@@ -163,6 +164,7 @@ export class MemoryWriter {
         throw new EngineError("unavailable", message);
       }
       await sleep(clock, backoffMs(CONFLICT_PAUSE, attempt, random));
+      attempt++;
     }
   }
 
