@@ -8,6 +8,7 @@ import type { FeatureDeps } from "../src/feature/feature.ts";
 import type { IngestDeps } from "../src/ingest/routes/deps.ts";
 import type { ExportDeps, QueryDeps } from "../src/query/routes/deps.ts";
 import type { AgentDeps } from "../src/knowledge/agent/routes/deps.ts";
+import type { DreamingDeps } from "../src/knowledge/dreaming/routes.ts";
 import type { GraphDeps } from "../src/knowledge/graph/routes/graph.ts";
 import type { McpRouteDeps } from "../src/knowledge/mcp/routes/mcp.ts";
 import type { MemoryDeps } from "../src/knowledge/memory/routes/deps.ts";
@@ -28,6 +29,7 @@ export type AnsweredDeps = {
   graph: GraphDeps;
   mcp: McpRouteDeps;
   agent: AgentDeps;
+  dreaming: DreamingDeps;
   sandboxes: SandboxDeps;
   feature: FeatureDeps;
 };
@@ -45,6 +47,7 @@ export type Answerers = {
   graph?: Answerer<AnsweredDeps["graph"]>;
   mcp?: Answerer<AnsweredDeps["mcp"]>;
   agent?: Answerer<AnsweredDeps["agent"]>;
+  dreaming?: Answerer<AnsweredDeps["dreaming"]>;
   sandboxes?: Answerer<AnsweredDeps["sandboxes"]>;
   feature?: Answerer<AnsweredDeps["feature"]>;
 };

@@ -19,10 +19,11 @@ import type { JobCredentialDeps } from "../src/credentials/routes/job-credential
 import { JobCredentials } from "../src/credentials/job-credentials.ts";
 import { JobRunner } from "../src/fabric/runner.ts";
 import { Schedules } from "../src/fabric/schedules.ts";
+import type { MemoryService } from "../src/knowledge/memory/service.ts";
 import { isStillBound } from "../src/sandbox/control/scheduler/still-bound.ts";
 import { SANDBOX_JOB_KIND } from "../src/sandbox/contract/sandbox-job.ts";
 import type { Auth } from "./auth.ts";
-import { engineHandlers, type HandlerPorts } from "./fabric-handlers.ts";
+import { engineHandlers, queryServiceOf, type HandlerPorts } from "./fabric-handlers.ts";
 import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";
 
@@ -85,13 +86,20 @@ export function openFabric(parts: Parts, storage: Storage, access: Access, kinds
 }
 
 /** What the role `worker` is made of. */
-export async function workerServices(parts: Parts, ports: HandlerPorts, fabric: FabricParts): Promise<Service[]> {
+export async function workerServices(
+  parts: Parts,
+  { memory, ...ports }: HandlerPorts & { memory: MemoryService | undefined },
+  fabric: FabricParts,
+): Promise<Service[]> {
   const deps = featureDeps(parts, ports, fabric);
   const handlers = await contributed(parts.features, ({ jobHandlers }) => jobHandlers?.(deps));
   const duties = await contributed(parts.features, ({ duties: of }) => of?.worker?.(deps));
+  const query = queryServiceOf(parts, ports);
+  const { dreamer } = await import("./dreaming.ts");
+  const dreams = dreamer(deps, { credentials: fabric.deps.credentials, query, memory });
   return [
     ...dutyServices(parts, ports, duties),
-    dispatcher(parts, fabric, [...engineHandlers(parts, ports), ...handlers]),
+    dispatcher(parts, fabric, [...engineHandlers(parts, ports, query), dreams, ...handlers]),
   ];
 }
 

@@ -82,6 +82,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const tools = await toolDepsOf(parts, { ...own, query, ingest });
   const agent = await buildAgent(tools, features, engines);
   const mcp = await buildMcp(parts, tools, agent.answers);
+  const dreaming = await buildDreaming(features, memory.answers);
   const http = httpService({
     parts,
     listen,
@@ -100,6 +101,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
         graph,
         mcp: mcp.answers,
         agent: agent.answers,
+        dreaming,
         feature: features,
       },
       parts.features,
@@ -116,7 +118,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
     },
   });
   const background = storage === undefined ? [] : await buildBackground(plan, parts, { ...storage, sealPool, isBusy });
-  const worker = await buildWorker(plan, parts, { storage, fabric, sandboxes, query });
+  const worker = await buildWorker(plan, parts, { storage, fabric, sandboxes, query, memory: memory.answers });
   // They drain in reverse: HTTP takes nothing more, then the jobs that run here end.
   const gateways = sandboxes === undefined ? [] : [sandboxes.gateways];
   const grpc = { authenticator, isDraining: () => draining.refusing };
@@ -180,16 +182,19 @@ async function buildWorker(
     fabric,
     sandboxes,
     query,
+    memory,
   }: {
     storage: Storage | undefined;
     fabric: FabricParts | undefined;
     sandboxes: SandboxParts | undefined;
+    memory: Answerers["memory"];
   } & Pick<Answers, "query">,
 ): Promise<Service[]> {
   if (!plan.background.worker || storage === undefined || fabric === undefined) return [];
   const here = query !== undefined && "here" in query ? query.here.query : undefined;
   const { dutyServices, featureDeps, workerServices } = await import("./fabric.ts");
-  const jobs = await workerServices(parts, { ...storage, query: here }, fabric);
+  const remembers = memory !== undefined && "here" in memory ? memory.here.memory : undefined;
+  const jobs = await workerServices(parts, { ...storage, query: here, memory: remembers }, fabric);
   if (sandboxes === undefined) return jobs;
   const [{ sandboxDuties }, { sandboxNode }] = await Promise.all([
     import("../src/sandbox/control/duties.ts"),
@@ -336,6 +341,17 @@ async function buildAgent(
   const { agentHere } = await import("./agent.ts");
   const { answers, service, endStreams } = agentHere(features.here, { tools: tools.here, engines });
   return { answers: { here: answers }, services: [service], endStreams };
+}
+
+/** Dreams are asked for where memories are. */
+async function buildDreaming(
+  features: Answerers["feature"],
+  memory: Answerers["memory"],
+): Promise<Answerers["dreaming"]> {
+  if (memory === undefined || "forward" in memory) return memory;
+  if (features === undefined || "forward" in features) return undefined;
+  const { dreamingHere } = await import("./dreaming.ts");
+  return { here: dreamingHere(features.here, memory.here.memory) };
 }
 
 function onDrainOf(

@@ -60,7 +60,8 @@ export type AuditAction =
   | "memory.settings"
   | "agent.engine"
   | "agent.skills"
-  | "agent.session_delete";
+  | "agent.session_delete"
+  | "dreaming.revert";
 
 export type AuditEvent = {
   origin: Origin;

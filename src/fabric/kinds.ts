@@ -37,7 +37,6 @@ export const OWN_KIND_PREFIX = "x.";
  */
 export const PLANNED_KINDS: readonly JobKind[] = [
   { name: "source_sync", aliases: ["data_source_sync"], payload: z.json(), enqueue: "nobody", claim: "workers" },
-  { name: "dreaming", payload: z.json(), enqueue: "nobody", claim: "workers" },
 ];
 
 /** Whether a kind of job may be called so. */

@@ -1,4 +1,5 @@
 import type { WorkerIdentity } from "../auth/caller.ts";
+import type { Statement } from "../db/records.ts";
 import { EngineError } from "../core/errors.ts";
 import { heldValues, IS_HELD, JOB_COLUMNS, toJob, type Hold, type Job } from "./job.ts";
 import { findJob } from "./list.ts";
@@ -11,6 +12,11 @@ export async function leasedJob({ records }: Pick<FabricPorts, "records">, hold:
   const [row] = await records.rows(`SELECT ${JOB_COLUMNS} FROM jobs WHERE ${IS_HELD}`, heldValues(hold));
   if (row === undefined) throw leaseLost(hold);
   return toJob(row);
+}
+
+/** For a transaction that must not happen unless the job is leased under that fence until its end. */
+export function heldStatement(hold: Hold): Statement {
+  return { sql: `SELECT id FROM jobs WHERE ${IS_HELD} FOR SHARE`, values: heldValues(hold), mustReturn: 1 };
 }
 
 /**

@@ -454,6 +454,7 @@ const OF_ADMINS = "for admins, who may see everything";
 const OF_REALMS =
   "of a database, and of the user in the name of its realm: src/knowledge/memory/contract.test-kit.ts, " +
   "test/api/recall.test.ts";
+const OF_DREAMS = "of a database: a dream reads and writes no realm of one user: test/agent/dreaming.test.ts";
 const OF_GRAPHS = "of a database, of its tables and of the realms of its memory: test/api/graph.test.ts";
 const OF_THE_INSTALLATION = "of the installation, which everybody's questions use";
 const OF_SELF = "about the caller's own sign-in";
@@ -488,6 +489,10 @@ export const ENGINE_ROUTES_WITHOUT: Readonly<Record<string, string>> = {
   "POST /v1/agent/memory/nodes/{id}/invalidate": OF_REALMS,
   "POST /v1/agent/memory/nodes/{id}/restore": OF_REALMS,
   "DELETE /v1/agent/memory/nodes/{id}": OF_REALMS,
+  "POST /v1/agent/memory/dreaming/run": OF_DREAMS,
+  "GET /v1/agent/memory/dreaming/runs": OF_DREAMS,
+  "GET /v1/agent/memory/dreaming/runs/{id}": OF_DREAMS,
+  "POST /v1/agent/memory/dreaming/runs/{id}/revert": OF_DREAMS,
   "GET /v1/agent/engines": OF_THE_INSTALLATION,
   "GET /v1/agent/engine": OF_THE_INSTALLATION,
   "GET /v1/agent/skills": OF_THE_INSTALLATION,

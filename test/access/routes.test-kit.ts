@@ -18,6 +18,7 @@ export const ROUTES: readonly Route[] = await engineRoutes({
   graph: elsewhere,
   mcp: elsewhere,
   agent: elsewhere,
+  dreaming: elsewhere,
   sandboxes: elsewhere,
 });
 

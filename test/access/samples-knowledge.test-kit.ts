@@ -1,3 +1,4 @@
+import { sleep, systemClock } from "../../src/core/clock.ts";
 import { inA, inDatabaseA, isFullAdmin, newName, type Sample } from "./sample.test-kit.ts";
 import type { World } from "./world.test-kit.ts";
 
@@ -8,6 +9,27 @@ async function newMemory(world: World): Promise<string> {
   const reply = await world.send(inA("POST", "/v1/agent/memory/import", { memory_nodes: [memory] }), admin);
   if (reply.status !== 200) throw new Error(`the import was answered ${reply.status}`);
   return id;
+}
+
+const DREAM = "/v1/agent/memory/dreaming/run";
+
+/** Waits until no dream of `a` is under way, and gives the id of the newest. The world has no events, so none lasts. */
+async function restfulDream(world: World): Promise<string | undefined> {
+  const admin = world.callers.find(isFullAdmin);
+  for (; ; await sleep(systemClock, 20)) {
+    const { json } = await world.send(inA("GET", `${DREAM}s?limit=1`), admin);
+    const [newest] = json["runs"] as { id: string; status: string }[];
+    if (newest === undefined) return undefined;
+    if (newest.status !== "queued" && newest.status !== "running") return newest.id;
+  }
+}
+
+async function pastDream(world: World): Promise<string> {
+  const past = await restfulDream(world);
+  if (past !== undefined) return past;
+  const reply = await world.send(inA("POST", DREAM, {}), world.callers.find(isFullAdmin));
+  if (reply.status !== 202) throw new Error(`a dream was answered ${reply.status}`);
+  return (await restfulDream(world)) ?? "";
 }
 
 /** Of the catalog's graph, as the database `a` has it. */
@@ -61,6 +83,22 @@ export const KNOWLEDGE_SAMPLES: Readonly<Record<string, Sample>> = {
   },
   "POST /v1/agent/memory/nodes/{id}/restore": {
     request: async (world) => inA("POST", `/v1/agent/memory/nodes/${await newMemory(world)}/restore`),
+    answer: inDatabaseA(403),
+  },
+  "POST /v1/agent/memory/dreaming/run": {
+    request: async (world) => {
+      await restfulDream(world);
+      return inA("POST", DREAM, {});
+    },
+    answer: (caller) => (caller?.limit === "b" ? 403 : 202),
+  },
+  "GET /v1/agent/memory/dreaming/runs": { request: () => inA("GET", `${DREAM}s`), answer: inDatabaseA(403) },
+  "GET /v1/agent/memory/dreaming/runs/{id}": {
+    request: async (world) => inA("GET", `${DREAM}s/${await pastDream(world)}`),
+    answer: inDatabaseA(403),
+  },
+  "POST /v1/agent/memory/dreaming/runs/{id}/revert": {
+    request: async (world) => inA("POST", `${DREAM}s/${await pastDream(world)}/revert`),
     answer: inDatabaseA(403),
   },
   ...GRAPH_SAMPLES,

@@ -202,6 +202,10 @@ describe("service routes", () => {
       "/v1/agent/engine/test",
       "/v1/agent/skills",
       "/v1/agent/skills/enabled",
+      "/v1/agent/memory/dreaming/run",
+      "/v1/agent/memory/dreaming/runs",
+      "/v1/agent/memory/dreaming/runs/{id}",
+      "/v1/agent/memory/dreaming/runs/{id}/revert",
       "/v1/openapi.json",
       "/docs",
     ]);

@@ -353,6 +353,41 @@ export function memoryContract(name: string, open: () => Promise<OpenedCatalog>)
       for (const replica of others) expect(replica).toEqual(first);
     });
 
+    it("leaves out of a commit what its own statements refuse, at once, and writes the rest", async () => {
+      const change = { sql: "UPDATE memory_settings SET settings = '{}' RETURNING settings" };
+      const asked = (mustReturn: number, said: string | undefined) =>
+        memory.commit(scope.databaseId, {
+          items: 1,
+          needs: { keys: [] },
+          plan: () => said,
+          also: (value) => (value === undefined ? [] : [{ ...change, mustReturn }]),
+          refused: () => new Error(`refused ${String(said)}`),
+        });
+      const startedMs = systemClock.monotonicMs();
+      const outcomes = await Promise.allSettled([
+        memory.saveNode(scope, { content: "One." }),
+        asked(1, "the first"),
+        memory.saveNode(scope, { content: "Two." }),
+        asked(2, "the second"),
+        // Nobody changes anything here.
+        asked(0, "the third"),
+        asked(3, undefined),
+      ]);
+      expect(systemClock.monotonicMs() - startedMs).toBeLessThan(10_000);
+      expect(outcomes.map(({ status }) => status)).toEqual([
+        "fulfilled",
+        "rejected",
+        "fulfilled",
+        "rejected",
+        "fulfilled",
+        "fulfilled",
+      ]);
+      expect(outcomes[3]).toMatchObject({ reason: { message: "refused the second" } });
+      const saved = (await exportOf(memory, scope)).memory_nodes as { content: string }[];
+      expect(saved.map(({ content }) => content).toSorted()).toEqual(["One.", "Two."]);
+      await expect(asked(1, "alone")).rejects.toThrow("refused alone");
+    });
+
     it("masks secrets before it stores them", async () => {
       const token = `ghp_${"a1B2".repeat(9)}`;
       const { record } = await memory.saveNode(scope, {

@@ -25,4 +25,5 @@ export const MEMORY_LIMITS = {
   changesItems: 5_000,
   recallItems: 100,
   recallHops: 3,
+  dreamRealms: 20,
 } as const;

@@ -157,6 +157,13 @@ export class MemoryService {
     return result;
   }
 
+  /** Commits what another part of this program plans, which has checked what it may. Throws as `MemoryWriter.write`. */
+  async commit<T>(databaseId: number, operation: Operation<T>): Promise<T> {
+    const value = await this.#deps.writer.write(databaseId, operation);
+    await this.#deps.embedding?.afterWrite();
+    return value;
+  }
+
   /** All current versions of a kind, and tombstones, that the caller may see; in pages, by id. */
   async *export({ databaseId, rights }: MemoryScope, kind: RecordKind): AsyncGenerator<StoredVersion[]> {
     for (let after = ""; ;) {

@@ -1,6 +1,7 @@
 import { nextTurn } from "../../core/clock.ts";
 import { NOW, type RecordRow, type RecordStore, type RecordValue } from "../../db/records.ts";
 import type { Known, RecordKey } from "./draft.ts";
+import type { NodeRecord } from "./model.ts";
 import { realmCondition, type RealmRights } from "./realms.ts";
 import { READ_COLUMNS, versionOfRow, type RecordKind, type StoredVersion } from "./rows.ts";
 
@@ -141,6 +142,36 @@ export class MemoryStore {
     return (await this.#records.rows(sql, [databaseId, kind, after, ...realms.values, limit])).map(versionOfRow);
   }
 
+  /** Nodes of those realms that hold, the last changed first. */
+  async newestNodes(
+    databaseId: number,
+    { realms, limit }: { realms: readonly string[]; limit: number },
+  ): Promise<NodeRecord[]> {
+    const which = `database_id = ? AND kind = 'node' AND ${CURRENT} AND erased = 0 AND realm IN (${realms.map(() => "?").join(", ")})`;
+    const sql = `SELECT ${READ_COLUMNS} FROM memory_records WHERE ${which} ORDER BY seq DESC, id LIMIT ?`;
+    return nodesThatHold(await this.#records.rows(sql, [databaseId, ...realms, limit]));
+  }
+
+  /** Nodes of those realms that hold, after an id, in the order of ids; `last` is the id that the page ends with. */
+  async nodesAfter(
+    databaseId: number,
+    { realms, after, limit }: { realms: readonly string[]; after: string; limit: number },
+  ): Promise<{ nodes: NodeRecord[]; last: string | undefined }> {
+    const which = `database_id = ? AND kind = 'node' AND ${CURRENT} AND erased = 0 AND id > ? AND realm IN (${realms.map(() => "?").join(", ")})`;
+    const sql = `SELECT ${READ_COLUMNS} FROM memory_records WHERE ${which} ORDER BY id LIMIT ?`;
+    const rows = await this.#records.rows(sql, [databaseId, after, ...realms, limit]);
+    const last = rows.length < limit ? undefined : rows.map(versionOfRow).at(-1)?.record.id;
+    return { nodes: nodesThatHold(rows), last };
+  }
+
+  /** A version of a record; undefined when it is not kept. */
+  async version(databaseId: number, { kind, id }: RecordKey, version: number): Promise<StoredVersion | undefined> {
+    const which = "database_id = ? AND kind = ? AND id = ? AND version = ?";
+    const sql = `SELECT ${READ_COLUMNS} FROM memory_records WHERE ${which}`;
+    const [row] = await this.#records.rows(sql, [databaseId, kind, id, version]);
+    return row === undefined ? undefined : versionOfRow(row);
+  }
+
   /** Current versions whose commit is in (`afterSeq`, `throughSeq`]: about `limit`, and all of the last one's commit. */
   async changed(
     databaseId: number,
@@ -208,6 +239,14 @@ export function chunksOf<T>(ids: readonly T[], sizes: readonly number[] = IDS_AT
     chunks.push(chunk);
   }
   return chunks;
+}
+
+function nodesThatHold(rows: readonly RecordRow[]): NodeRecord[] {
+  return rows.map(versionOfRow).flatMap((version) => {
+    if (version.kind !== "node" || version.erased) return [];
+    const { record } = version;
+    return record.validToUs === undefined && record.invalidatedAtUs === undefined ? [record] : [];
+  });
 }
 
 function knownOfRow(row: RecordRow): Known {

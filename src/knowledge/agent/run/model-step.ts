@@ -25,6 +25,8 @@ export type StepRequest = {
   instructions: string;
   messages: readonly ModelMessage[];
   tools: readonly OfferedTool[];
+  /** The tool that the model must call; it chooses unless given. */
+  mustCall?: string;
   signal: AbortSignal;
 };
 
@@ -46,6 +48,7 @@ export async function modelStep(request: StepRequest, hooks: StepHooks): Promise
     instructions: request.instructions,
     messages: [...request.messages],
     tools,
+    ...(request.mustCall !== undefined && { toolChoice: { type: "tool" as const, toolName: request.mustCall } }),
     maxOutputTokens: engine.maxOutputTokens,
     ...(engine.temperature !== undefined && { temperature: engine.temperature }),
     providerOptions: engine.providerOptions,
@@ -61,8 +64,15 @@ export async function modelStep(request: StepRequest, hooks: StepHooks): Promise
     return step;
   } catch (error) {
     signal.throwIfAborted();
-    throw error instanceof RunStopped ? error : RunStopped.of(engine.problemOf(error));
+    throw error instanceof RunStopped ? error : stoppedBy(error, engine);
   }
+}
+
+function stoppedBy(error: unknown, engine: OpenedEngine): RunStopped {
+  if (error instanceof Error && error.name === "AI_ToolChoiceViolationError") {
+    return new RunStopped("engine_failed", "the model did not call the tool that it must", { retryable: true });
+  }
+  return RunStopped.of(engine.problemOf(error));
 }
 
 type Parts = Pick<StreamTextResult<ToolSet, never, never>, "fullStream">;
@@ -79,7 +89,7 @@ async function readParts(
     else if (type === "reasoning-delta") onThinking(part.text);
     else if (type === "tool-call") step.calls.push(callOf(part));
     else if (type === "finish-step") finish(step, part);
-    else if (type === "error") throw RunStopped.of(engine.problemOf(part.error));
+    else if (type === "error") throw stoppedBy(part.error, engine);
     else if (type === "abort")
       throw new RunStopped("engine_failed", "the provider ended its answer", { retryable: true });
   }
