@@ -13,6 +13,7 @@ import { SERVERS } from "../src/servers/feature.ts";
 import { FILE_SYNC } from "../src/knowledge/filesync/feature.ts";
 import { GRAPH } from "../src/knowledge/graph/feature.ts";
 import { AGENT } from "../src/knowledge/agent/feature.ts";
+import { DREAMING } from "../src/knowledge/dreaming/feature.ts";
 import { MCP } from "../src/knowledge/mcp/feature.ts";
 import { MEMORY } from "../src/knowledge/memory/feature.ts";
 import { SANDBOX } from "../src/sandbox/feature.ts";
@@ -83,6 +84,7 @@ export const FEATURES: readonly EngineFeature[] = [
   GRAPH,
   MCP,
   AGENT,
+  DREAMING,
   FILE_SYNC,
   SANDBOX,
   INSTALL,

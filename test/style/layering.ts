@@ -54,7 +54,7 @@ const INNER_RANKS: InnerRanks = {
     ["routes", "commands"],
     ["flight"],
   ],
-  knowledge: [["memory"], ["graph", "filesync", "skills"], ["mcp"], ["agent"]],
+  knowledge: [["memory"], ["graph", "filesync", "skills"], ["mcp"], ["agent"], ["dreaming"]],
   sandbox: [["contract"], ["runtime"], ["network"], ["node", "control"], ["commands"]],
 };
 

@@ -16,14 +16,16 @@ import { comparable, dumpOf, makeFullCatalog, openIn, type Dump } from "./transf
 import { LEFT_OUT, NUMBERS } from "./transfer.ts";
 
 /** Every table that travels. Whoever adds one says here, or in `LEFT_OUT`, what a backup does with it. */
-const TRAVEL = `api_tokens audit_log columns condemned_extents credentials databases drops
+const TRAVEL =
+  `agent_run_events agent_runs agent_sessions agent_settings agent_turns api_tokens audit_log columns condemned_extents credentials databases dreaming_changes
+   dreaming_runs dreaming_watermarks drops
    ended_sandbox_logs extent_filters extents filedrop_files gone_volumes graphs image_builds input_positions
    input_states job_logs jobs leases ledger machine_images memory_commits memory_counts
    memory_heads memory_records memory_settings memory_vector_heads memory_vectors row_deletions
    sandbox_events sandbox_messages sandbox_nodes sandbox_sessions sandbox_volumes sandboxes schedules
    snapshots staged table_totals tables users workers workspaces`
-  .split(/\s+/)
-  .concat(NUMBERS);
+    .split(/\s+/)
+    .concat(NUMBERS);
 
 let root: string;
 let original: Dump;

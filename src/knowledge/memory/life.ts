@@ -60,7 +60,7 @@ export function erase(key: RecordKey, rights: RealmRights, also: readonly Statem
       draft.erase({ ...key, realm });
       return edges.length + 1;
     },
-    also,
+    also: () => also,
   };
 }
 

@@ -3,7 +3,7 @@ import { nextTurn, sleep, type Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { Random } from "../../core/random.ts";
 import type { RecordStore, Statement } from "../../db/records.ts";
-import { Draft, type Changes, type RecordKey } from "./draft.ts";
+import { Draft, type RecordKey } from "./draft.ts";
 import { MEMORY_LIMITS } from "./limits.ts";
 import type { MemoryMetrics } from "./metrics.ts";
 import { advanceHead, changeRecords, releaseHead, reserveHead } from "./statements.ts";
@@ -27,8 +27,13 @@ export type Operation<T> = {
    * operation alone, so it must look at everything before it changes anything.
    */
   plan: (draft: Draft) => T;
-  /** Further statements of the same transaction. */
-  also?: readonly Statement[];
+  /** Further statements of the same transaction, by what the plan came to; also where the plan changes no record. */
+  also?(value: T): readonly Statement[];
+  /**
+   * What the outcome is when one of those statements does not return what it must. Unless given that is a conflict with
+   * another process, like any other: all of it begins again.
+   */
+  refused?: () => Error;
 };
 
 /** What an operation must know of the catalog. */
@@ -60,6 +65,8 @@ const CONFLICT_PAUSE = { firstMs: 2, mostMs: 200 } as const;
 
 type Waiting = { operation: Operation<unknown>; settle: PromiseWithResolvers<unknown> };
 type Outcome = { value: unknown } | { error: unknown };
+/** The statements that an operation adds to a commit. */
+type Along = { index: number; statements: readonly Statement[] };
 
 export class MemoryWriter {
   readonly #deps: WriterDeps;
@@ -126,18 +133,28 @@ export class MemoryWriter {
   async #commit(databaseId: number, operations: readonly Operation<unknown>[]): Promise<Outcome[]> {
     const { records, store, clock, random, metrics, holder } = this.#deps;
     const deadlineMs = clock.monotonicMs() + REPEAT_WITHIN_MS;
+    /** Operations that their own statements refuse: the others of the batch go on without them. */
+    const refusals = new Map<number, Error>();
     for (let attempt = 1; ; attempt++) {
       const mayBegin = attempt <= ATTEMPTS_WITHOUT_RESERVATION || (await this.#reserve(databaseId));
       if (mayBegin) {
         const draft = new Draft(await store.head(databaseId));
         await this.#load(databaseId, draft, operations);
-        const outcomes = operations.map((operation) => outcomeOf(operation, draft));
-        const { changes } = draft;
-        if (changes === undefined) {
-          if (attempt > ATTEMPTS_WITHOUT_RESERVATION) await records.write(releaseHead(databaseId, holder));
-          return outcomes;
+        const outcomes = operations.map((operation, i): Outcome => {
+          const error = refusals.get(i);
+          return error === undefined ? outcomeOf(operation, draft) : { error };
+        });
+        const along = alongOf(operations, outcomes);
+        const isIdle = draft.changes === undefined;
+        if (isIdle && attempt > ATTEMPTS_WITHOUT_RESERVATION) await records.write(releaseHead(databaseId, holder));
+        if (isIdle && along.length === 0) return outcomes;
+        const refusedIndex = await this.#transact(databaseId, draft, along);
+        if (refusedIndex === undefined) return outcomes;
+        const refusal = operations[refusedIndex]?.refused?.();
+        if (refusal !== undefined) {
+          refusals.set(refusedIndex, refusal);
+          continue;
         }
-        if (await this.#transact(databaseId, draft, changes, operations, outcomes)) return outcomes;
         metrics.conflicts.inc();
       }
       if (clock.monotonicMs() > deadlineMs) {
@@ -167,29 +184,42 @@ export class MemoryWriter {
     for (const id of needs.flatMap((each) => each.edgesOf ?? [])) draft.load(await store.knownEdgesOf(databaseId, id));
   }
 
-  /** False, and nothing has happened, when another process was first. */
+  /** Undefined when it is done; else nothing has happened: which operation's own statement failed, or -1 for the commit's. */
   async #transact(
     databaseId: number,
-    { seq, stampUs }: Draft,
-    changes: Changes,
-    operations: readonly Operation<unknown>[],
-    outcomes: readonly Outcome[],
-  ): Promise<boolean> {
+    { seq, stampUs, changes }: Draft,
+    along: readonly Along[],
+  ): Promise<number | undefined> {
     const { records, metrics, holder, onCommit } = this.#deps;
-    const also = operations.flatMap((operation, i) => {
-      const outcome = outcomes[i];
-      return outcome !== undefined && "value" in outcome ? (operation.also ?? []) : [];
-    });
-    const { done } = await records.transact([
-      ...advanceHead(databaseId, { seq, stampUs, holder }),
-      ...changeRecords(databaseId, seq, changes),
-      ...also,
-    ]);
-    if (!done) return false;
+    const own =
+      changes === undefined
+        ? []
+        : [...advanceHead(databaseId, { seq, stampUs, holder }), ...changeRecords(databaseId, seq, changes)];
+    const outcome = await records.transact([...own, ...along.flatMap(({ statements }) => statements)]);
+    if (!outcome.done) return operationAt(along, outcome.failed - own.length);
+    if (changes === undefined) return undefined;
     metrics.commits.inc();
     onCommit?.(databaseId);
-    return true;
+    return undefined;
   }
+}
+
+function alongOf(operations: readonly Operation<unknown>[], outcomes: readonly Outcome[]): Along[] {
+  return operations.flatMap((operation, index) => {
+    const outcome = outcomes[index];
+    const statements = outcome !== undefined && "value" in outcome ? (operation.also?.(outcome.value) ?? []) : [];
+    return statements.length === 0 ? [] : [{ index, statements }];
+  });
+}
+
+/** Whose the statement of that place is; -1 for none of theirs. */
+function operationAt(along: readonly Along[], place: number): number {
+  let end = 0;
+  for (const { index, statements } of along) {
+    end += statements.length;
+    if (place >= 0 && place < end) return index;
+  }
+  return -1;
 }
 
 /** The first that wait, as many as one commit takes; a larger one goes alone. */
