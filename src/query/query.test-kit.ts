@@ -2,8 +2,17 @@ import { ANONYMOUS } from "../auth/caller.ts";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import type { EngineError } from "../core/errors.ts";
-import type { Catalog, ExtentRecord, Resolution, ScanPlan, ScanRequest, TableRecord } from "../catalog/catalog.ts";
+import { EngineError } from "../core/errors.ts";
+import type {
+  Additions,
+  AdditionsRequest,
+  Catalog,
+  ExtentRecord,
+  Resolution,
+  ScanPlan,
+  ScanRequest,
+  TableRecord,
+} from "../catalog/catalog.ts";
 import { ExtentIndex } from "../catalog/extent-index.ts";
 import { systemClock } from "../core/clock.ts";
 import { createLog, silentLog } from "../core/log.ts";
@@ -35,6 +44,7 @@ export type ExtentFixture = {
 export type QueryHarness = {
   folder: string;
   service: ClosableQueryService;
+  catalog: Pick<Catalog, "resolve" | "additions">;
   pool: ChildPool;
   /** Keys of the extents that the last queries asked the catalog for. */
   opened: string[];
@@ -132,6 +142,7 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
   const harness: QueryHarness = {
     folder,
     service,
+    catalog: fake,
     pool,
     opened: fake.opened,
     addTable: (database, name, columns, extents) => fake.add(database, name, columns, extents),
@@ -307,6 +318,14 @@ class FakeCatalog {
 
   async extentsWithout(): Promise<string[]> {
     return [];
+  }
+
+  async additions({ tableId, from, upTo }: AdditionsRequest): Promise<Additions> {
+    if (from - 1 < this.oldest) throw new EngineError("snapshot_expired", `the oldest snapshot is ${this.oldest}`);
+    const extents = this.#extents
+      .filter((extent) => extent.tableId === tableId && extent.beginSnapshot >= from && extent.beginSnapshot <= upTo)
+      .map((extent) => ({ ...extent, columns: extent.stats.map(({ name }) => name) }));
+    return { extents, upTo };
   }
 
   async planScan({ tableId, ...request }: ScanRequest): Promise<ScanPlan> {

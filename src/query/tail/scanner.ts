@@ -164,7 +164,7 @@ function tooLong(): EngineError {
 const PREFIX = `{"${TAG_COLUMN}":"`;
 
 /** Takes the tag (see `TailSelection`) out of a line, as it is the first member, without parsing what follows. */
-function splitLine(line: string): { place: number; matched: readonly number[]; text: string } {
+export function splitLine(line: string): { place: number; matched: readonly number[]; text: string } {
   const end = line.indexOf('"', PREFIX.length);
   if (!line.startsWith(PREFIX) || end === -1) throw new EngineError("query_failed", "a row of a tail has no tag");
   const [place, ...matched] = line.slice(PREFIX.length, end).split(" ").map(Number);
