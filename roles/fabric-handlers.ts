@@ -27,11 +27,14 @@ const ALONE = { cpuShare: 1, ioBytesPerSec: 0 };
  * Handlers that work with more than one feature, which the dispatcher of a server with the role `worker` runs. Features
  * bring the others themselves.
  */
-export function engineHandlers(parts: Parts, ports: HandlerPorts): JobHandler[] {
+export function engineHandlers(
+  parts: Parts,
+  ports: HandlerPorts,
+  query: () => Promise<QueryService> = queryServiceOf(parts, ports),
+): JobHandler[] {
   const { config } = parts;
   const { cpuShare, ioBytesPerSec } = ports.query === undefined ? ALONE : BESIDE_CLIENTS;
   const folder = (name: string): string => join(config.home, "tmp", name);
-  const query = queryServiceOf(parts, ports);
   const bounds = {
     cpuShare,
     ioBytesPerSec: valuesOf(COMPACTION_OPTIONS, config).compactionIoBytesPerSec ?? ioBytesPerSec,
@@ -47,10 +50,10 @@ export function engineHandlers(parts: Parts, ports: HandlerPorts): JobHandler[] 
 }
 
 /**
- * Exports and clients share one query service, and so its budgets of memory, processes and turns. A process that answers
- * no queries makes its own with the first export: until then it has neither processes nor memory for it.
+ * Exports, pipelines and clients share one query service, and so its budgets of memory, processes and turns. A process that answers
+ * no queries makes its own with the first of these: until then it has neither processes nor memory for it.
  */
-function queryServiceOf(parts: Parts, { query, ...storage }: HandlerPorts): () => Promise<QueryService> {
+export function queryServiceOf(parts: Parts, { query, ...storage }: HandlerPorts): () => Promise<QueryService> {
   if (query !== undefined) return () => Promise.resolve(query);
   let made: Promise<QueryService> | undefined;
   const make = async (): Promise<QueryService> => {
@@ -62,7 +65,7 @@ function queryServiceOf(parts: Parts, { query, ...storage }: HandlerPorts): () =
     try {
       return await made;
     } catch (error) {
-      // The next export may find what was missing.
+      // The next one may find what was missing.
       made = undefined;
       throw error;
     }

@@ -21,8 +21,9 @@ import { JobRunner } from "../src/fabric/runner.ts";
 import { Schedules } from "../src/fabric/schedules.ts";
 import { isStillBound } from "../src/sandbox/control/scheduler/still-bound.ts";
 import { SANDBOX_JOB_KIND } from "../src/sandbox/contract/sandbox-job.ts";
+import { Arrivals } from "../src/query/arrivals.ts";
 import type { Auth } from "./auth.ts";
-import { engineHandlers, type HandlerPorts } from "./fabric-handlers.ts";
+import { engineHandlers, queryServiceOf, type HandlerPorts } from "./fabric-handlers.ts";
 import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";
 
@@ -89,9 +90,13 @@ export async function workerServices(parts: Parts, ports: HandlerPorts, fabric: 
   const deps = featureDeps(parts, ports, fabric);
   const handlers = await contributed(parts.features, ({ jobHandlers }) => jobHandlers?.(deps));
   const duties = await contributed(parts.features, ({ duties: of }) => of?.worker?.(deps));
+  const query = queryServiceOf(parts, ports);
+  // No contribution of its feature: it shares the query service with clients (docs/architecture.md).
+  const { correlationDuties } = await import("../src/knowledge/pipelines/duties.ts");
+  const arrivals = new Arrivals({ ...deps, query, nowMs: () => parts.clock.nowMs() });
   return [
-    ...dutyServices(parts, ports, duties),
-    dispatcher(parts, fabric, [...engineHandlers(parts, ports), ...handlers]),
+    ...dutyServices(parts, ports, [...duties, ...correlationDuties(deps, arrivals)]),
+    dispatcher(parts, fabric, [...engineHandlers(parts, ports, query), ...handlers]),
   ];
 }
 
