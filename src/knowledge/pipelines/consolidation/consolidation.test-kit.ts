@@ -6,9 +6,11 @@ import { seededRandom } from "../../../core/random.ts";
 import { NOW } from "../../../db/records.ts";
 import { PipelineRuns, type NewPipelineRun } from "../../dreaming/runs.ts";
 import { importRecords } from "../../memory/import.ts";
+import { erase } from "../../memory/life.ts";
 import { MEMORY_METRICS } from "../../memory/metrics.ts";
 import type { EdgeRecord } from "../../memory/model.ts";
 import { ALL_REALMS } from "../../memory/realms.ts";
+import { nodeKey } from "../../memory/save.ts";
 import { MemoryStore } from "../../memory/store.ts";
 import { MemoryWriter } from "../../memory/writer.ts";
 import { PIPELINE_METRICS } from "../metrics.ts";
@@ -121,6 +123,19 @@ export function consolidationContract(driver: string, open: () => Promise<Opened
       await save({ content: "a, but other", source: "session s", topic_key: "a" });
       await all();
       expect(await links("follows")).toEqual(["b > a, but other"]);
+    });
+
+    it("what follows an erased memory follows nothing, and no run is noted", async () => {
+      await save({ content: "a", source: "session s" });
+      await all();
+      const [first] = await deps.store.page(DATABASE, "node", { after: "", limit: 1, rights: ALL_REALMS });
+      await deps.writer.write(DATABASE, erase(nodeKey(first?.record.id ?? ""), ALL_REALMS, []));
+      await save({ content: "b", source: "session s" });
+      await all();
+      await save({ content: "c", source: "session s" });
+      await all();
+      expect(await links("follows")).toEqual(["c > b"]);
+      expect(await deps.runs.list(DATABASE, { limit: 10, offset: 0 })).toHaveLength(1);
     });
 
     it("realms and sessions do not mix", async () => {

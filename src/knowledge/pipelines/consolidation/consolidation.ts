@@ -110,16 +110,20 @@ async function duplicatesAmong(
     ({ realm }) => realm,
   );
   const links: Link[] = [];
-  for (const [realm, own] of byRealm) {
+  for (const [realm, ofRealm] of byRealm) {
     const recent = await reader.recent(databaseId, realm, PIPELINE_LIMITS.comparedMemories);
-    const nodes = [...new Map([...recent, ...own].map((node) => [node.id, node])).values()].filter((node) =>
-      isHolding(node, nowUs),
-    );
-    const known = vectors === undefined ? new Map<string, Float32Array>() : await vectors.of(databaseId, nodes);
-    const among = new Set(own.map(({ id }) => id));
-    const found = await findDuplicates(nodes, known, { band, decide: leaveUndecided, among });
-    for (const { node, of, is } of found) {
-      if (is === "same") links.push({ realm, src: node.id, dst: of.id, rel: DUPLICATES });
+    // Comparing vectors costs the square: of a large import so many at a time.
+    const atOnce = vectors === undefined ? ofRealm.length : PIPELINE_LIMITS.changedRecords;
+    for (let start = 0; start < ofRealm.length; start += atOnce) {
+      const own = ofRealm.slice(start, start + atOnce);
+      const byId = new Map([...recent, ...own].map((node) => [node.id, node]));
+      const nodes = [...byId.values()].filter((node) => isHolding(node, nowUs));
+      const known = vectors === undefined ? new Map<string, Float32Array>() : await vectors.of(databaseId, nodes);
+      const among = new Set(own.map(({ id }) => id));
+      const found = await findDuplicates(nodes, known, { band, decide: leaveUndecided, among });
+      for (const { node, of, is } of found) {
+        if (is === "same") links.push({ realm, src: node.id, dst: of.id, rel: DUPLICATES });
+      }
     }
   }
   return links;
@@ -154,9 +158,16 @@ async function commitLinks(
   for (const [relation, count] of Object.entries(made)) deps.metrics.links.inc({ relation }, count);
 }
 
-/** Each once. */
+/** Each once. The last memory of a conversation may have been erased since. */
 async function missingLinks({ store }: ConsolidationDeps, databaseId: number, links: readonly Link[]): Promise<Link[]> {
-  const byId = new Map(links.map((link) => [idOf(link), link]));
+  const ends = await store.known(
+    databaseId,
+    "node",
+    links.flatMap(({ src, dst }) => [src, dst]),
+  );
+  const there = new Set(ends.flatMap(({ current }) => (current?.erased === false ? [current.record.id] : [])));
+  const possible = links.filter(({ src, dst }) => there.has(src) && there.has(dst));
+  const byId = new Map(possible.map((link) => [idOf(link), link]));
   for (const { current } of await store.known(databaseId, "edge", [...byId.keys()])) {
     if (current !== undefined && !mayBeMade(current)) byId.delete(current.record.id);
   }
