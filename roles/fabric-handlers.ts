@@ -50,8 +50,8 @@ export function engineHandlers(
 }
 
 /**
- * Exports, dreams and clients share one query service, and so its budgets of memory, processes and turns. A process that answers
- * no queries makes its own with the first job that asks one: until then it has neither processes nor memory for it.
+ * Exports, dreams, pipelines and clients share one query service, and so its budgets of memory, processes and turns. A process that answers
+ * no queries makes its own with the first of these: until then it has neither processes nor memory for it.
  */
 export function queryServiceOf(parts: Parts, { query, ...storage }: HandlerPorts): () => Promise<QueryService> {
   if (query !== undefined) return () => Promise.resolve(query);
@@ -65,7 +65,7 @@ export function queryServiceOf(parts: Parts, { query, ...storage }: HandlerPorts
     try {
       return await made;
     } catch (error) {
-      // The next job may find what was missing.
+      // The next one may find what was missing.
       made = undefined;
       throw error;
     }

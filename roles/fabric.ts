@@ -22,6 +22,7 @@ import { Schedules } from "../src/fabric/schedules.ts";
 import type { MemoryService } from "../src/knowledge/memory/service.ts";
 import { isStillBound } from "../src/sandbox/control/scheduler/still-bound.ts";
 import { SANDBOX_JOB_KIND } from "../src/sandbox/contract/sandbox-job.ts";
+import { Arrivals } from "../src/query/arrivals.ts";
 import type { Auth } from "./auth.ts";
 import { engineHandlers, queryServiceOf, type HandlerPorts } from "./fabric-handlers.ts";
 import type { Parts } from "./parts.ts";
@@ -97,8 +98,11 @@ export async function workerServices(
   const query = queryServiceOf(parts, ports);
   const { dreamer } = await import("./dreaming.ts");
   const dreams = dreamer(deps, { credentials: fabric.deps.credentials, query, memory });
+  // No contribution of its feature: it shares the query service with clients (docs/architecture.md).
+  const { correlationDuties } = await import("../src/knowledge/pipelines/duties.ts");
+  const arrivals = new Arrivals({ ...deps, query, nowMs: () => parts.clock.nowMs() });
   return [
-    ...dutyServices(parts, ports, duties),
+    ...dutyServices(parts, ports, [...duties, ...correlationDuties(deps, arrivals)]),
     dispatcher(parts, fabric, [...engineHandlers(parts, ports, query), dreams, ...handlers]),
   ];
 }

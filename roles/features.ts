@@ -14,6 +14,7 @@ import { FILE_SYNC } from "../src/knowledge/filesync/feature.ts";
 import { GRAPH } from "../src/knowledge/graph/feature.ts";
 import { AGENT } from "../src/knowledge/agent/feature.ts";
 import { DREAMING } from "../src/knowledge/dreaming/feature.ts";
+import { PIPELINES } from "../src/knowledge/pipelines/feature.ts";
 import { MCP } from "../src/knowledge/mcp/feature.ts";
 import { MEMORY } from "../src/knowledge/memory/feature.ts";
 import { SANDBOX } from "../src/sandbox/feature.ts";
@@ -85,6 +86,7 @@ export const FEATURES: readonly EngineFeature[] = [
   MCP,
   AGENT,
   DREAMING,
+  PIPELINES,
   FILE_SYNC,
   SANDBOX,
   INSTALL,

@@ -54,7 +54,7 @@ const INNER_RANKS: InnerRanks = {
     ["routes", "commands"],
     ["flight"],
   ],
-  knowledge: [["memory"], ["graph", "filesync", "skills"], ["mcp"], ["agent"], ["dreaming"]],
+  knowledge: [["memory"], ["graph", "filesync", "skills"], ["mcp"], ["agent"], ["dreaming"], ["pipelines"]],
   sandbox: [["contract"], ["runtime"], ["network"], ["node", "control"], ["commands"]],
 };
 

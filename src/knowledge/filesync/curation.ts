@@ -1,10 +1,10 @@
 import { vectorKeyOf } from "../memory/embed/vector-text.ts";
 import type { StoredVectors } from "../memory/embed/stored-vectors.ts";
 import type { NodeRecord } from "../memory/model.ts";
-import { findDuplicates, type DecideDuplicate, type Duplicate } from "./duplicates.ts";
+import { findDuplicates, isHolding, NOT_ANY_MORE, type DecideDuplicate, type Duplicate } from "./duplicates.ts";
 import { FILE_SYNC_LIMITS } from "./limits.ts";
 import type { Band } from "./options.ts";
-import { DUPLICATES, nodeHash, type ProjectMemory } from "./project-memory.ts";
+import { DUPLICATES, type ProjectMemory } from "./project-memory.ts";
 import type { CurationState, ProjectState, Review } from "./state.ts";
 import { titleOf } from "./types.ts";
 
@@ -26,8 +26,6 @@ export type Curation = {
 export type CurationDeps = { memory: ProjectMemory; curation: Curation; nowMs: number };
 
 const DAY_MS = 86_400_000;
-/** The reason of an end that somebody else gave stays: whoever ends such an edge says that the two differ. */
-const NOT_ANY_MORE = "they do not say the same any more";
 
 /** What is to be made anew as memories, or what was told of them, have changed. */
 export function uncurated({ linked, review }: CurationState, isTouched: (id: string) => boolean): CurationState {
@@ -108,11 +106,6 @@ export async function curate(
 
 function toldOf(node: NodeRecord, file: string | undefined) {
   return { id: node.id, name: node.name ?? titleOf(node.content), ...(file !== undefined && { file }) };
-}
-
-function isHolding(node: NodeRecord | undefined, nowUs: number): node is NodeRecord {
-  if (node?.kind !== "memory" || nodeHash(node) === "") return false;
-  return node.validToUs === undefined || node.validToUs > nowUs;
 }
 
 /** When somebody last changed what a memory says, or its file; a file that we wrote for it is changed with it. */

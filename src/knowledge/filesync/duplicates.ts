@@ -2,7 +2,7 @@ import { nextTurn } from "../../core/clock.ts";
 import { foldedWords } from "../memory/index/terms/fold.ts";
 import type { NodeRecord } from "../memory/model.ts";
 import type { Band } from "./options.ts";
-import { CONFLICTS, isOfFile } from "./project-memory.ts";
+import { CONFLICTS, isOfFile, nodeHash } from "./project-memory.ts";
 
 /**
  * Which memories say the same as another one: those with the same text, and those whose vectors are more alike than the
@@ -25,34 +25,56 @@ type Measured = { numbers: Float32Array; tails: readonly number[] };
 const PARTS = 8;
 /** Numbers of vectors that may be compared before others have their turn: some milliseconds. */
 const PER_TURN = 2_000_000;
+/** Folding a character costs about as much as comparing so many numbers. */
+const PER_CHAR = 50;
 
-/** `vectors`: of length 1, by the memory's id; those of one model. `nodes` hold. */
+/** Why a link of duplicates was ended that somebody may make again. Any other end says that the two differ. */
+export const NOT_ANY_MORE = "they do not say the same any more";
+
+/** Whether it is a memory that holds. */
+export function isHolding(node: NodeRecord | undefined, nowUs: number): node is NodeRecord {
+  if (node?.kind !== "memory" || nodeHash(node) === "") return false;
+  return node.validToUs === undefined || node.validToUs > nowUs;
+}
+
+/**
+ * `vectors`: of length 1, by the memory's id; those of one model. `nodes` hold. With `among` only pairs with one of those
+ * ids are looked for: the others were compared before.
+ */
 export async function findDuplicates(
   nodes: readonly NodeRecord[],
   vectors: ReadonlyMap<string, Float32Array>,
-  { band, decide }: { band: Band; decide: DecideDuplicate },
+  { band, decide, among }: { band: Band; decide: DecideDuplicate; among?: ReadonlySet<string> },
 ): Promise<Duplicate[]> {
   const found: Duplicate[] = [];
   const standing: Standing[] = [];
+  const isAmong = ({ id }: NodeRecord): boolean => among === undefined || among.has(id);
+  /** Of those that stand. */
+  const standingAmong: Standing[] = [];
   const byText = new Map<string, NodeRecord>();
   let compared = 0;
   for (const node of nodes.toSorted(byStanding)) {
     const text = comparableText(node);
     const twin = byText.get(text);
+    compared += node.content.length * PER_CHAR;
     if (twin !== undefined) {
-      found.push({ node, of: twin, cosine: undefined, is: "same" });
+      if (isAmong(node) || isAmong(twin)) found.push({ node, of: twin, cosine: undefined, is: "same" });
       continue;
     }
     const one: Standing = { node, numbers: numbersIn(node), vector: measured(vectors.get(node.id)) };
-    const near = nearest(one, standing, band.min);
+    const others = isAmong(node) ? standing : standingAmong;
+    const near = nearest(one, others, band.min);
     const verdict = near === undefined ? "different" : await verdictOf(one, near, band, decide);
     if (near !== undefined && verdict !== "different") {
       const is = verdict === "same" ? "same" : "possible";
       found.push({ node, of: near.other.node, cosine: near.cosine, is });
     }
-    if (verdict !== "same") standing.push(one);
+    if (verdict !== "same") {
+      standing.push(one);
+      if (isAmong(node)) standingAmong.push(one);
+    }
     byText.set(text, verdict === "same" && near !== undefined ? near.other.node : node);
-    compared += standing.length * (one.vector?.numbers.length ?? 0);
+    compared += others.length * (one.vector?.numbers.length ?? 0);
     if (compared > PER_TURN) {
       compared = 0;
       await nextTurn();

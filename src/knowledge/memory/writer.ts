@@ -114,7 +114,8 @@ export class MemoryWriter {
 
   #note(items: number): void {
     this.#waitingItems += items;
-    this.#deps.metrics.waiting.set(this.#waitingItems);
+    // Of all writers of the process.
+    this.#deps.metrics.waiting.inc(items);
   }
 
   async #outcomesOf(databaseId: number, batch: readonly Waiting[]): Promise<Outcome[]> {

@@ -1,0 +1,37 @@
+import type { RecordStore } from "../../../db/records.ts";
+import type { NodeRecord } from "../../memory/model.ts";
+import { READ_COLUMNS, versionOfRow } from "../../memory/rows.ts";
+import { chunksOf } from "../../memory/store.ts";
+
+/** What consolidation asks of the catalog that nothing else does. */
+export class ConsolidationReader {
+  readonly #records: Pick<RecordStore, "rows">;
+
+  constructor(records: Pick<RecordStore, "rows">) {
+    this.#records = records;
+  }
+
+  /** The memories and entities of a realm that changed last. */
+  async recent(databaseId: number, realm: string, limit: number): Promise<NodeRecord[]> {
+    const sql =
+      `SELECT ${READ_COLUMNS} FROM memory_records WHERE database_id = ? AND kind = 'node' AND ended_seq IS NULL ` +
+      "AND erased = 0 AND realm = ? ORDER BY seq DESC, id LIMIT ?";
+    const rows = await this.#records.rows(sql, [databaseId, realm, limit]);
+    return rows.map(versionOfRow).flatMap((version) => {
+      return version.kind === "node" && !version.erased ? [version.record] : [];
+    });
+  }
+
+  /** Of those runs of the agent that are in a session, which one. */
+  async sessionsOf(runIds: readonly string[]): Promise<Map<string, string>> {
+    const sessions = new Map<string, string>();
+    for (const chunk of chunksOf([...new Set(runIds)])) {
+      const places = chunk.map(() => "?").join(", ");
+      const sql = `SELECT id, session_id FROM agent_runs WHERE session_id IS NOT NULL AND id IN (${places})`;
+      for (const row of await this.#records.rows(sql, chunk)) {
+        sessions.set(String(row["id"]), String(row["session_id"]));
+      }
+    }
+    return sessions;
+  }
+}

@@ -1,0 +1,92 @@
+import type { DatabaseRecord } from "../../catalog/catalog.ts";
+import { valuesOf } from "../../config/option.ts";
+import type { FeatureDuty, StorageDeps } from "../../feature/feature.ts";
+import { PipelineRuns } from "../dreaming/runs.ts";
+import { FILE_SYNC_OPTIONS } from "../filesync/options.ts";
+import { EMBED_OPTIONS } from "../memory/embed/options.ts";
+import { openStoredVectors } from "../memory/embed/stored-vectors.ts";
+import { MEMORY_METRICS } from "../memory/metrics.ts";
+import { MemoryStore } from "../memory/store.ts";
+import { MemoryWriter } from "../memory/writer.ts";
+import { consolidate } from "./consolidation/consolidation.ts";
+import { ConsolidationReader } from "./consolidation/reader.ts";
+import { correlate, type EventReader } from "./correlation/correlation.ts";
+import { PIPELINE_LIMITS } from "./limits.ts";
+import { PIPELINE_METRICS } from "./metrics.ts";
+import { PIPELINE_OPTIONS } from "./options.ts";
+
+/** Links memories, unless that is switched off. */
+export function consolidationDuties(deps: StorageDeps): FeatureDuty[] {
+  const { config, records } = deps;
+  const { memoryConsolidation, memoryConsolidationPollSecs } = valuesOf(PIPELINE_OPTIONS, config);
+  if (!memoryConsolidation) return [];
+  const consolidation = {
+    ...pipelineDeps(deps),
+    reader: new ConsolidationReader(records),
+    band: valuesOf(FILE_SYNC_OPTIONS, config).caDupCosine,
+    vectors: openStoredVectors(valuesOf(EMBED_OPTIONS, config), records),
+  };
+  const remembering = async (): Promise<DatabaseRecord[]> => {
+    const remembered = new Set(await consolidation.store.databases());
+    return (await deps.catalog.databases()).filter(({ id }) => remembered.has(id));
+  };
+  return [
+    {
+      name: "memory consolidation",
+      pollMs: memoryConsolidationPollSecs * 1_000,
+      duty: async ({ signal }) => {
+        await inEach(deps, await remembering(), signal, ({ id }) => consolidate(consolidation, id));
+      },
+    },
+  ];
+}
+
+/** Remembers failures that repeat, unless that is switched off. */
+export function correlationDuties(deps: StorageDeps, arrivals: EventReader): FeatureDuty[] {
+  const { config, catalog } = deps;
+  const { ciCorrelate, ciCorrelatePollSecs } = valuesOf(PIPELINE_OPTIONS, config);
+  if (!ciCorrelate) return [];
+  const correlation = { ...pipelineDeps(deps), arrivals };
+  return [
+    {
+      name: "failure correlation",
+      pollMs: ciCorrelatePollSecs * 1_000,
+      duty: async ({ signal }) => {
+        await inEach(deps, await catalog.databases(), signal, (database) => correlate(correlation, database, signal));
+      },
+    },
+  ];
+}
+
+function pipelineDeps(deps: StorageDeps) {
+  const { records, newId, clock, random } = deps;
+  const store = new MemoryStore(records);
+  const memoryMetrics = MEMORY_METRICS.of(deps.metrics);
+  const writer = new MemoryWriter({ records, store, clock, random, metrics: memoryMetrics, holder: newId() });
+  const metrics = PIPELINE_METRICS.of(deps.metrics);
+  return { records, runs: new PipelineRuns({ records, newId }), writer, store, newId, clock, metrics };
+}
+
+/** Works on in each database while there is more, for a time. One that fails does not keep the others. */
+async function inEach(
+  { clock, log }: Pick<StorageDeps, "clock" | "log">,
+  databases: readonly DatabaseRecord[],
+  signal: AbortSignal,
+  work: (database: DatabaseRecord) => Promise<boolean>,
+): Promise<void> {
+  let failed = 0;
+  for (const database of databases) {
+    const untilMs = clock.monotonicMs() + PIPELINE_LIMITS.turnMs;
+    try {
+      for (let hasMore = true; hasMore && clock.monotonicMs() < untilMs;) {
+        signal.throwIfAborted();
+        hasMore = await work(database);
+      }
+    } catch (error) {
+      if (signal.aborted) throw error;
+      failed++;
+      log.error({ err: error, database: database.name }, "a pipeline of memories failed in a database");
+    }
+  }
+  if (failed > 0) throw new Error(`a pipeline of memories failed in ${failed} of ${databases.length} databases`);
+}

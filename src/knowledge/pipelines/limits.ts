@@ -1,0 +1,33 @@
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+/** What pipelines without a model may take. */
+export const PIPELINE_LIMITS = {
+  /** One look at one database; what is left waits for the next. */
+  turnMs: 60_000,
+  /** Changed records of one commit of consolidation. */
+  changedRecords: 1_000,
+  /** Memories that a changed one is compared with: those of its realm that changed last. */
+  comparedMemories: 2_000,
+  /** Conversations whose last memory is known. */
+  conversations: 200,
+  /** Rows of the firehose that are read at once, and for one commit. */
+  pageRows: 1_000,
+  pageBytes: 4 * MIB,
+  pages: 20,
+  /** Kinds of failures of one commit; the page that has more is its last. */
+  fingerprints: 500,
+  /** Failures that were seen once. */
+  pending: 500,
+  /** Repositories whose last commits and files are known. */
+  repositories: 20,
+  /** Evidence of one failure. */
+  commits: 5,
+  files: 10,
+  fileChars: 200,
+  repositoryChars: 100,
+  /** Read of a message; compared; kept. */
+  messageChars: 4 * KIB,
+  fingerprintChars: 1_000,
+  excerptChars: 400,
+} as const;

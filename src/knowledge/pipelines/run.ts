@@ -1,0 +1,79 @@
+import { EngineError, messageOf } from "../../core/errors.ts";
+import type { RecordStore } from "../../db/records.ts";
+import type { PipelineKind, PipelineRuns, RunChange, RunStats, Watermark } from "../dreaming/runs.ts";
+import type { Draft } from "../memory/draft.ts";
+import type { MemoryWriter, Operation } from "../memory/writer.ts";
+
+/**
+ * How a pipeline commits: its memories, its watermark and the end of its run are there together or not at all, so what it
+ * read counts once, whatever dies. A run that has nothing to write leaves no row.
+ */
+export type PipelineDeps = { records: RecordStore; runs: PipelineRuns; writer: MemoryWriter };
+
+export type Place = {
+  databaseId: number;
+  kind: PipelineKind;
+  /** Where it has read from. */
+  from: Watermark;
+};
+
+/** What a run came to. */
+export type RunOutcome = {
+  changes: readonly RunChange[];
+  /** How far it has read. */
+  position: unknown;
+  memoriesWritten: number;
+  stats: RunStats;
+};
+
+export type RunWork<O extends RunOutcome> = Pick<Operation<O>, "items" | "needs"> & {
+  eventsScanned: number;
+  plan: (draft: Draft) => O;
+};
+
+/** Advances without a run, where there was nothing to write. */
+export async function advance(
+  { records, runs }: Pick<PipelineDeps, "records" | "runs">,
+  { databaseId, kind, from }: Place,
+  position: unknown,
+): Promise<void> {
+  if (JSON.stringify(position) === from.text) return;
+  const { done } = await records.transact([runs.advanceStatement(databaseId, kind, from, position)]);
+  if (!done) throw overtaken(kind);
+}
+
+export async function runOnce<O extends RunOutcome>(
+  { runs, writer }: Pick<PipelineDeps, "runs" | "writer">,
+  { databaseId, kind, from }: Place,
+  { items, needs, eventsScanned, plan }: RunWork<O>,
+): Promise<O> {
+  const id = await runs.begin({ databaseId, kind, trigger: "poll" });
+  try {
+    return await writer.write(databaseId, {
+      items,
+      needs,
+      plan,
+      also: ({ changes, position, memoriesWritten, stats }) => [
+        runs.advanceStatement(databaseId, kind, from, position),
+        ...runs.changeStatements(id, changes),
+        runs.finishStatement(id, { status: "done", eventsScanned, memoriesWritten, stats }),
+      ],
+      refused: () => overtaken(kind),
+    });
+  } catch (error) {
+    const code = error instanceof EngineError ? error.code : "internal";
+    // If the commit went through and its answer was lost, the run has ended already, and stays as it is.
+    await runs.finish(id, {
+      status: "failed",
+      eventsScanned: 0,
+      memoriesWritten: 0,
+      stats: {},
+      error: { code, message: messageOf(error) },
+    });
+    throw error;
+  }
+}
+
+function overtaken(kind: PipelineKind): EngineError {
+  return new EngineError("conflict", `another process has advanced the pipeline ${kind}: what it read is read again`);
+}
