@@ -4,6 +4,7 @@ import { jobKindsOf, registerMetrics } from "../src/feature/collect.ts";
 import { engineRoutes } from "./routes.ts";
 import type { Answerers } from "./answerers.ts";
 import { briefWriter } from "../src/knowledge/agent/brief.ts";
+import { extractor } from "../src/knowledge/agent/distill.ts";
 import type { AgentEngines } from "../src/knowledge/agent/engines/engines.ts";
 import { askerOf } from "../src/knowledge/agent/run/asker.ts";
 import type { McpDeps } from "../src/knowledge/mcp/deps.ts";
@@ -81,7 +82,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const own = { memory: memory.answers, graph, features, storage, sealPool };
   const tools = await toolDepsOf(parts, { ...own, query, ingest });
   const agent = await buildAgent(tools, features, engines);
-  const mcp = await buildMcp(parts, tools, agent.answers);
+  const mcp = await buildMcp(parts, tools, agent.answers, engines);
   const dreaming = await buildDreaming(features, memory.answers);
   const http = httpService({
     parts,
@@ -319,11 +320,12 @@ async function buildMcp(
   parts: Parts,
   tools: Answerer<McpDeps>,
   agent: Answerers["agent"],
+  engines: AgentEngines | undefined,
 ): Promise<Streaming & { answers: Answerers["mcp"] }> {
   if (tools === undefined || "forward" in tools) return { answers: tools, services: [], endStreams: () => {} };
   const { mcpHere } = await import("./mcp.ts");
   const asker = agent !== undefined && "here" in agent ? askerOf(agent.here.agent) : undefined;
-  const { mcp, service } = mcpHere({ ...tools.here, asker });
+  const { mcp, service } = mcpHere({ ...tools.here, asker, extractor: engines && extractor({ ...parts, engines }) });
   // The engine of this machine is that of `engine mcp`, too.
   const sockets = parts.isLocal ? [(await import("./mcp-socket.ts")).mcpSocketBeside(parts, mcp)] : [];
   return { answers: { here: { mcp } }, services: [service, ...sockets], endStreams: () => mcp.endStreams() };

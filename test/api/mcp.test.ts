@@ -181,6 +181,7 @@ test("distill_transcript keeps the conversation and what its user states, once",
       memory_type: "fact",
       content: "deploys need the word heron.",
       turn: 1,
+      trust: "stated",
     },
     {
       id: expect.any(String),
@@ -188,6 +189,7 @@ test("distill_transcript keeps the conversation and what its user states, once",
       memory_type: "decision",
       content: "We decided to use Postgres for billing.",
       turn: 3,
+      trust: "stated",
     },
   ]);
   const second = await called(client, "distill_transcript", { transcript, session_id: "s1" });

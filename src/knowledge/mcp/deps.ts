@@ -6,6 +6,7 @@ import type { Metrics } from "../../core/metrics.ts";
 import type { Signals } from "../../db/signals.ts";
 import type { Misfit } from "../../format/ndjson/misfits.ts";
 import type { GraphDeps } from "../graph/routes/graph.ts";
+import type { MEMORY_TYPES } from "../memory/model.ts";
 import type { MemoryDeps } from "../memory/routes/deps.ts";
 import type { Skills } from "../skills/skills.ts";
 
@@ -18,6 +19,8 @@ export type ToolDeps = MemoryDeps &
     skills: Pick<Skills, "enabled" | "read">;
     /** Undefined where no questions are answered. */
     asker?: Asker | undefined;
+    /** Undefined where no model extracts anything. */
+    extractor?: Extractor | undefined;
     log: Log;
     metrics: Metrics;
     clock: Clock;
@@ -32,6 +35,18 @@ export type Asker = {
     signal: AbortSignal,
   ): Promise<{ answer: string; sessionId: string; runId: string; queries: readonly string[] }>;
 };
+
+export type ExtractedStatement = { turn: number; memoryType: (typeof MEMORY_TYPES)[number]; content: string };
+
+/**
+ * What a language model finds in a conversation that is worth keeping; undefined where there is none. Rejects with why it
+ * failed.
+ */
+export type Extractor = (asked: {
+  turns: readonly { turn: number; role: string; content: string }[];
+  origin: { caller: Caller; address: string; requestId: string };
+  signal: AbortSignal;
+}) => Promise<ExtractedStatement[] | undefined>;
 
 /** What the routes of MCP work with. */
 export type McpDeps = ToolDeps & { signals: Signals };

@@ -38,6 +38,8 @@ async function distill(context: CliContext, file: string | undefined, flags: Fla
     session_id: flags.session,
     realm: flags.realm,
   });
+  const problem = answer["extraction_error"];
+  if (problem !== undefined) context.note(visible(`the engine of the agent found no more: ${fieldText(problem)}`));
   const { config } = await context.loadConfigQuietly({});
   if (valuesOf(MCP_OPTIONS, config).distillVerbose) noteSources(context, answer, flags.session);
   if (flags.json === true) await context.writeJson(answer);

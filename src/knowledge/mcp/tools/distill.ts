@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { EngineError } from "../../../core/errors.ts";
+import { EngineError, messageOf } from "../../../core/errors.ts";
 import { maskSecrets } from "../../memory/secrets.ts";
 import { FIREHOSE_TABLE } from "../../memory/service.ts";
 import { MCP_LIMITS } from "../limits.ts";
 import { statementsOf, turnsOf, type Turn } from "../statements.ts";
-import { databaseArgument, defineTool, truncatedField } from "../tool.ts";
+import type { ExtractedStatement } from "../deps.ts";
+import { databaseArgument, defineTool, truncatedField, type ToolCall } from "../tool.ts";
 import { storeRows } from "./data.ts";
 
 const message = z.strictObject({
@@ -36,7 +37,8 @@ export const distillTranscript = defineTool({
     realm: z.string().optional().describe("Of what is saved."),
     database: databaseArgument,
   }),
-  output: z.object({
+  // With `extraction_error` where the model that was to find more failed.
+  output: z.looseObject({
     firehose_rows: z.int(),
     replayed: z.boolean().describe("It was here before."),
     saved: z.array(
@@ -72,22 +74,41 @@ export const distillTranscript = defineTool({
       idempotencyKey: `transcript:${hash}`,
     });
     const source = sessionId === undefined ? "transcript" : `transcript ${sessionId}`;
-    const saved = await Promise.all(
-      statementsOf(turns).map(async ({ memoryType, content, turn }) => {
-        const fields = {
-          kind: "memory",
-          memory_type: memoryType,
-          content,
-          source,
-          ...(realm !== undefined && { realm }),
-        };
-        const { record, outcome } = await memory.saveNode(scope, fields);
-        return { id: record.id, outcome, memory_type: memoryType, content: record.content, turn };
-      }),
-    );
-    return { firehose_rows: ack.rows, replayed: ack.replayed, saved };
+    const save = async ({ memoryType, content, turn }: ExtractedStatement, trust: "stated" | "derived") => {
+      const said = { kind: "memory", memory_type: memoryType, content, source, trust };
+      const { record, outcome } = await memory.saveNode(scope, { ...said, ...(realm !== undefined && { realm }) });
+      return { id: record.id, outcome, memory_type: memoryType, content: record.content, turn, trust };
+    };
+    const saved = await Promise.all(statementsOf(turns).map((statement) => save(statement, "stated")));
+    // A transcript that comes again would have the model find other words for the same.
+    const found = ack.replayed ? { statements: [] } : await extracted(call, turns);
+    const derived = await Promise.all(found.statements.map((statement) => save(statement, "derived")));
+    return {
+      firehose_rows: ack.rows,
+      replayed: ack.replayed,
+      saved: [...saved, ...derived],
+      ...(found.problem !== undefined && { extraction_error: found.problem }),
+    };
   },
 });
+
+/** What a model finds besides. Without one, and where it fails, what is stated outright is saved all the same. */
+async function extracted(
+  { deps, caller, address, requestId, signal }: ToolCall,
+  turns: readonly Said[],
+): Promise<{ statements: ExtractedStatement[]; problem?: string }> {
+  try {
+    // What tools answered is full of what others wrote, as pages that an agent has read.
+    const masked = turns
+      .map(({ role, content }, i) => ({ turn: i + 1, role, content: maskSecrets(content) }))
+      .filter(({ role }) => role === "user" || role === "assistant");
+    const origin = { caller, address, requestId };
+    return { statements: (await deps.extractor?.({ turns: masked, origin, signal })) ?? [] };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { statements: [], problem: messageOf(error) };
+  }
+}
 
 /** Throws `bad_request_body` where nothing was said, or too much. */
 function turnsIn(transcript: string | undefined, messages: readonly Said[] | undefined): Said[] {
