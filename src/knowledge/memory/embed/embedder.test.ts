@@ -12,7 +12,7 @@ import { meaningOf, ProviderServer, type Fault } from "./provider-server.test-ki
 import { embedSetup } from "./setup.ts";
 
 type Variables = Readonly<Record<string, string>>;
-type Options = Omit<OptionValues<typeof EMBED_OPTIONS>, "memoryAsync">;
+type Options = Omit<OptionValues<typeof EMBED_OPTIONS>, "memoryAsync" | "memoryQueueDurable">;
 const KEY = "sk-very-secret-1234567890";
 const VARIABLES = { OPENAI_API_KEY: KEY, GEMINI_API_KEY: KEY, OTHER_KEY: "of-another" };
 const ON = new AbortController().signal;

@@ -67,4 +67,15 @@ export const EMBED_OPTIONS = {
       "`0` has a write to memory wait for the vectors of what it wrote, ten seconds at most and not while the provider " +
       "fails. Without an embedding model it changes nothing.",
   }),
+  // Other programs of the kind keep a queue that this chooses the place of, and their settings are brought along.
+  memoryQueueDurable: option({
+    env: "ENGINE_MEMORY_QUEUE_DURABLE",
+    toml: "memory.queue_durable",
+    kind: kinds.bool,
+    default: true,
+    side: "SC",
+    doc:
+      "Accepted, and always as `1`: what is still to be embedded or linked is told from the records themselves, so that " +
+      "there is no queue that could be lost.",
+  }),
 } as const;

@@ -5,7 +5,7 @@ import { onnxProvider } from "./onnx-provider.ts";
 import type { EMBED_OPTIONS } from "./options.ts";
 import type { EmbedProvider } from "./provider.ts";
 
-type EmbedOptions = Omit<OptionValues<typeof EMBED_OPTIONS>, "memoryAsync">;
+type EmbedOptions = Omit<OptionValues<typeof EMBED_OPTIONS>, "memoryAsync" | "memoryQueueDurable">;
 type Variables = Readonly<Record<string, string | undefined>>;
 
 /** What computes vectors, by the configuration. API keys are read from variables. */
