@@ -22,6 +22,7 @@ const OWN_WORDS: ReadonlySet<string> = new Set([
   "peer",
   "pool",
   "reason",
+  "relation",
   "result",
   "roles",
   "route",
