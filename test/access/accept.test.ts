@@ -12,6 +12,7 @@ const OTHERS = [
   "POST /api/v1/oauth/{provider}/callback",
   "GET /v1/tail",
   "GET /mcp/v1",
+  "POST /v1/agent/ask",
   "GET /v1/jobs/{id}/events",
   "POST /flight/{*method}",
   "GET /api/v1/sandboxes/{id}/logs",

