@@ -65,9 +65,9 @@ describe.each(KINDS)("the engine %s", (kind) => {
       truncated: false,
       output: { columns: ["c"], rows: [[100]] },
     });
-    expect(textOf(events, "answer_delta")).toBe("I look.There are **100** errors.");
+    expect(textOf(events, "answer_delta")).toBe("I look.\n\nThere are **100** errors.");
     expect(only(events, "answer_final")).toMatchObject({
-      text: "I look.There are **100** errors.",
+      text: "I look.\n\nThere are **100** errors.",
       citations: { queries: [{ language: "sql", database: "default", total_rows: 1 }], memories: [] },
     });
     expect(only(events, "run_finished")).toMatchObject({

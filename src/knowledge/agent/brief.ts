@@ -1,6 +1,8 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Random } from "../../core/random.ts";
 import type { Brief, BriefWriter } from "../memory/recall/brief.ts";
+import { KnownAddresses } from "./run/addresses.ts";
+import { AnswerText } from "./run/answer-text.ts";
 import type { AgentEngines } from "./engines/engines.ts";
 import { smallTask } from "./engines/small-task.ts";
 
@@ -23,7 +25,10 @@ export function briefWriter(deps: { engines: Pick<AgentEngines, "open">; clock: 
     const engine = await deps.engines.open(origin);
     const asked = { task: TASK, origin: "the question and the memory", text, maxOutputTokens: MAX_TOKENS };
     const said = await smallTask(engine, { ...asked, timeoutMs: TIMEOUT_MS, signal }, deps);
-    return briefOf(said, memories);
+    const known = new KnownAddresses();
+    for (const address of [question, ...memories.map(({ content }) => content)]) known.learn(address);
+    const shown = new AnswerText(known);
+    return briefOf(`${shown.push(said)}${shown.end()}`, memories);
   };
 }
 

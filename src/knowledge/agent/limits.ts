@@ -1,3 +1,5 @@
+import { MCP_LIMITS } from "../mcp/limits.ts";
+
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
@@ -6,7 +8,7 @@ export const AGENT_LIMITS = {
   /** From admission to the last event, whatever waits. */
   runMs: 60_000,
   toolCalls: 12,
-  questionBytes: 32 * KIB,
+  questionBytes: MCP_LIMITS.questionBytes,
   /** Of one query of a run; less when less is left of the run. */
   queryMs: 20_000,
   queryMemoryBytes: 1024 * MIB,

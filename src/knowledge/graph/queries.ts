@@ -15,8 +15,12 @@ export type GraphQueries = {
     parameters: ReadonlyMap<string, ParameterValue>;
     requestId: string;
     signal: AbortSignal;
+    /** Lowers what the server allows a query. */
+    budget?: QueryBudget;
   }): Promise<{ body: AsyncIterable<Uint8Array> }>;
 };
+
+export type QueryBudget = { wallMs: number; memoryBytes: number };
 
 /** Who asks about a graph, and for what of the process. */
 export type Asking = {

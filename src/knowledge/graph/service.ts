@@ -10,7 +10,7 @@ import type { MemoryStore } from "../memory/store.ts";
 import { GRAPH_LIMITS } from "./limits.ts";
 import { MemoryGraph } from "./memory-graph.ts";
 import type { Counts, Direction, GraphEdge, GraphNode, GraphPart, GraphSource, Vocabulary } from "./model.ts";
-import { askingSql, type Asking, type AskSql, type GraphQueries } from "./queries.ts";
+import { askingSql, type Asking, type AskSql, type GraphQueries, type QueryBudget } from "./queries.ts";
 import { BUILT_IN, type GraphRegistry } from "./registry.ts";
 import { schemaGraph, type Described } from "./schema-graph.ts";
 import { tableGraph } from "./sql-graph.ts";
@@ -44,6 +44,13 @@ export class GraphService {
 
   constructor(deps: GraphServiceDeps) {
     this.#deps = deps;
+  }
+
+  /** The same graphs, read by queries with a part of the budget. */
+  within(budget: () => QueryBudget): GraphService {
+    const { queries } = this.#deps;
+    const lowered: GraphQueries = { run: (request) => queries.run({ ...request, budget: budget() }) };
+    return new GraphService({ ...this.#deps, queries: lowered });
   }
 
   /** Throws `forbidden`. In a database that is not there yet there are those that are always there. */

@@ -18,6 +18,8 @@ export const MCP_LIMITS = {
   rows: 1_000,
   rowBytes: MIB,
   memories: 100,
+  /** Of a question to the agent. */
+  questionBytes: 32 * KIB,
   /** Nodes of a graph that one call names, or finds. */
   nodes: 200,
   links: 50,

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { eventStream, eventStreamResponse, mapEvents } from "../../../server/server-sent-events.ts";
 import { defineRoute, jsonResponse } from "../../../server/route.ts";
 import type { Clock } from "../../../core/clock.ts";
+import { questionInput } from "../../mcp/question.ts";
 import { AGENT_LIMITS } from "../limits.ts";
 import { RUN_ERROR_CODES, RUN_STATUSES } from "../run/events.ts";
 import type { StoredRun } from "../run/run-store.ts";
@@ -13,15 +14,6 @@ export type AskRouteDeps = { agent: AgentService; clock: Clock };
 const TAG = "Agent";
 
 const uuid = z.uuid();
-
-const question = z
-  .string()
-  .refine((text) => text.trim() !== "", "is empty")
-  .refine(
-    (text) => Buffer.byteLength(text) <= AGENT_LIMITS.questionBytes,
-    `has more than ${AGENT_LIMITS.questionBytes} bytes`,
-  )
-  .refine((text) => text.isWellFormed() && !text.includes("\0"), "accepted is Unicode text without NUL");
 
 const askRoute = defineRoute({
   method: "POST",
@@ -35,7 +27,7 @@ const askRoute = defineRoute({
     "`tool_result`, then `answer_final` or `run_error`, and `run_finished`, which is always the last. A run takes at most " +
     `${AGENT_LIMITS.runMs / 1_000} s and ${AGENT_LIMITS.toolCalls} calls of tools. Whoever leaves ends it.`,
   json: z.strictObject({
-    question: question.describe("In plain words."),
+    question: questionInput.describe("In plain words."),
     database: z.string().max(128).default("default").describe("What the question is about."),
     include_thinking: z
       .boolean()

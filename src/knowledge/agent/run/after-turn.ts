@@ -91,10 +91,11 @@ export class AfterTurn {
     const { sessions } = this.#deps;
     const { turns } = await sessions.turns(sessionId, origin.caller);
     const task = "Give this conversation a title of at most eight words, in its language. Answer with the title alone.";
-    const title = (await this.#ask(task, textOf(turns.slice(0, 2)), TITLE_TOKENS, origin)).replaceAll(
-      /^["'#*\s]+|["'*\s]+$/gu,
-      "",
-    );
+    const said = await this.#ask(task, textOf(turns.slice(0, 2)), TITLE_TOKENS, origin);
+    const title = said
+      .slice(0, TURN_CHARS)
+      .replaceAll(/["'#*]/gu, "")
+      .trim();
     if (title !== "") await sessions.saveTitle({ sessionId, title: title.slice(0, AGENT_LIMITS.titleChars) });
   }
 

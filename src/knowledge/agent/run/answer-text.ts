@@ -42,6 +42,11 @@ export class AnswerText {
     return shown;
   }
 
+  /** Whether nothing is held back. */
+  get isEmpty(): boolean {
+    return this.#held === "";
+  }
+
   /** What was held back. */
   end(): string {
     const text = this.#held;

@@ -10,6 +10,7 @@ export function askerOf(agent: Pick<AgentService, "ask">): Asker {
       const events = await agent.ask({ ...question, includeThinking: false }, origin);
       const leave = (): void => void events.return?.();
       signal.addEventListener("abort", leave, { once: true });
+      if (signal.aborted) leave();
       const answer = { answer: "", sessionId: "", runId: "", queries: [] as string[] };
       try {
         for (let step = await events.next(); step.done !== true; step = await events.next()) {

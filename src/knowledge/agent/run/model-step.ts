@@ -104,14 +104,21 @@ function callOf(part: Part<"tool-call">): AskedCall {
 }
 
 function finish(step: StepResult, { usage, finishReason }: Part<"finish-step">): void {
-  const { inputTokens = 0, outputTokens = 0, totalTokens = inputTokens + outputTokens } = usage;
-  step.usage = { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: totalTokens };
+  const [input, output] = [countOf(usage.inputTokens), countOf(usage.outputTokens)];
+  step.usage = { input_tokens: input, output_tokens: output, total_tokens: input + output };
   if (finishReason === "length" && step.calls.length === 0) {
     throw new RunStopped("context_too_large", "the model came to the end of the tokens that it may say");
   }
   const problem = problemOfFinish(finishReason);
   if (problem !== undefined) throw RunStopped.of(problem);
 }
+
+/** A provider may say anything. */
+function countOf(tokens: number | undefined): number {
+  return Number.isSafeInteger(tokens) && (tokens ?? 0) > 0 ? Math.min(tokens ?? 0, MOST_TOKENS) : 0;
+}
+
+const MOST_TOKENS = 1_000_000_000;
 
 /** The names of what is there, for a model that made one up. */
 function problemOfCall(error: unknown): string {

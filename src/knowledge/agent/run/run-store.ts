@@ -5,6 +5,7 @@ import { EngineError } from "../../../core/errors.ts";
 import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../../../db/records.ts";
 import { AGENT_LIMITS } from "../limits.ts";
 import type { Sessions } from "../sessions/sessions.ts";
+import { storable } from "../sessions/text.ts";
 import type { Citations, NumberedEvent, RunErrorCode, RunStatus, Usage } from "./events.ts";
 
 /** A question and what came of it, as it is stored. */
@@ -78,7 +79,7 @@ export class RunStore {
     const sql =
       "INSERT INTO agent_runs (id, session_id, owner, database, question, engine_kind, model, status, tool_calls, usage, " +
       "queries, holder, lease_until_ms, started_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, 'running', 0, ?, '[]', ?, ?, ?)";
-    const asked = [runId, sessionId, ownerOf(caller), database, question.replaceAll("\0", "\u{fffd}")];
+    const asked = [runId, sessionId, ownerOf(caller), database, storable(question)];
     const answering = [engine?.kind ?? "", engine?.model ?? "", JSON.stringify(NO_USAGE), this.#deps.holder];
     return { sql, values: [...asked, ...answering, { nowPlusMs: AGENT_LIMITS.leaseMs }, NOW] };
   }
@@ -110,7 +111,16 @@ export class RunStore {
     const sql = `SELECT id, session_id, tool_calls, usage FROM agent_runs WHERE ${forsaken} LIMIT ?`;
     const rows = await this.#deps.records.rows(sql, [...values, ENDED_AT_ONCE]);
     let ended = 0;
-    for (const row of rows) if (await this.#endForsaken(String(row["id"]), row)) ended++;
+    const problems: unknown[] = [];
+    for (const row of rows) {
+      try {
+        if (await this.#endForsaken(String(row["id"]), row)) ended++;
+      } catch (error) {
+        // The others are not to wait for one that cannot be ended.
+        problems.push(error);
+      }
+    }
+    if (problems.length > 0) throw new AggregateError(problems, `${problems.length} runs could not be ended`);
     return ended;
   }
 
@@ -142,7 +152,7 @@ export class RunStore {
       sql:
         "UPDATE agent_runs SET status = 'failed', error_code = 'interrupted', error_message = ?, answer = ?, " +
         `finished_at_ms = ? WHERE id = ? AND ${forsaken} RETURNING id`,
-      values: [message, answer === "" ? null : answer, NOW, runId, ...values],
+      values: [message, answer === "" ? null : storable(answer), NOW, runId, ...values],
       mustReturn: 1,
     };
     const sessionId = row["session_id"];
@@ -195,7 +205,8 @@ function ending(end: RunEnd): Statement {
     "UPDATE agent_runs SET status = ?, error_code = ?, error_message = ?, answer = ?, prompt_hash = ?, tool_calls = ?, " +
     "usage = ?, queries = ?, finished_at_ms = ? WHERE id = ?";
   const { status, error, answer, promptHash, toolCalls, usage, queries, runId } = end;
-  const outcome = [status, error?.code ?? null, error?.message ?? null, answer ?? null, promptHash ?? null];
+  const said = [error?.message, answer].map((text) => (text === undefined ? null : storable(text)));
+  const outcome = [status, error?.code ?? null, ...said, promptHash ?? null];
   return { sql, values: [...outcome, toolCalls, JSON.stringify(usage), JSON.stringify(queries), NOW, runId] };
 }
 

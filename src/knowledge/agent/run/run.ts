@@ -57,6 +57,7 @@ const DEFAULT_RETRY_MS = 500;
 /** Of a run that is over: how long the store may take until its client is told all the same. */
 const FINISH_MS = 300;
 const FINISH_MS_UNHURRIED = 10_000;
+const FINISH_AGAIN_MS = 500;
 
 /** One question on its way to an answer: the model and the tools in turn, until the model has no more calls. */
 export class AgentRun {
@@ -71,6 +72,7 @@ export class AgentRun {
   #outputBytes = 0;
   #hasSaid = false;
   #answer = "";
+  #shown: { answer: AnswerText; thinking: AnswerText } | undefined;
   #deltas: Deltas;
   #prepared: Prepared | undefined;
 
@@ -115,6 +117,8 @@ export class AgentRun {
       this.#deps.log.error({ err: error, runId }, "the end of a run could not be stored");
     } finally {
       this.#timer.cancel();
+      this.#log.stop();
+      this.#stop.abort(new RunStopped("cancelled", "the run is over"));
       this.#queue.end();
       onEnd({ answer: failure === undefined ? this.#answer : undefined });
     }
@@ -132,7 +136,9 @@ export class AgentRun {
     for (;;) {
       const step = await this.#step(messages);
       this.#usage = added(this.#usage, step.usage);
+      for (const { input } of step.calls) this.#count(JSON.stringify(input) ?? "");
       if (step.calls.length === 0) return;
+      this.#partAnswer();
       const results = await untilAborted(this.#callAll(step.calls), this.#signal);
       messages.push(...withResults(step.messages, results));
     }
@@ -154,9 +160,11 @@ export class AgentRun {
   }
 
   async #ask(messages: readonly ModelMessage[]): Promise<StepResult> {
-    const { engine, prompt, tools, known } = this.#ready();
-    const answer = new AnswerText(known);
-    const request = { engine, instructions: prompt.instructions, messages, tools: tools.offered, signal: this.#signal };
+    const { engine, prompt, tools } = this.#ready();
+    const { answer, thinking } = this.#texts();
+    const ended = new AbortController();
+    const signal = AbortSignal.any([this.#signal, ended.signal]);
+    const request = { engine, instructions: prompt.instructions, messages, tools: tools.offered, signal };
     const step = modelStep(request, {
       onText: (text) => {
         this.#count(text);
@@ -164,15 +172,35 @@ export class AgentRun {
       },
       onThinking: (text) => {
         this.#count(text);
-        if (this.#start.includeThinking) this.#deltas.add("thinking_delta", text);
+        if (this.#start.includeThinking) this.#think(thinking.push(text));
       },
     });
     try {
       return await untilAborted(step, this.#signal);
     } finally {
-      this.#say(answer.end());
+      // What the provider still sends after an error is of no use; leaving the stream alone would not end its request.
+      ended.abort();
+      this.#think(thinking.end());
       this.#deltas.flush();
     }
+  }
+
+  /** What is said before and after a call of tools does not belong together. */
+  #partAnswer(): void {
+    const { answer } = this.#texts();
+    if (this.#answer !== "" || !answer.isEmpty) this.#say(answer.push("\n\n"));
+    this.#deltas.flush();
+  }
+
+  /** One for all of the run: two steps may each say a half of what must not be shown. */
+  #texts(): { answer: AnswerText; thinking: AnswerText } {
+    const { known } = this.#ready();
+    this.#shown ??= { answer: new AnswerText(known), thinking: new AnswerText(known) };
+    return this.#shown;
+  }
+
+  #think(text: string): void {
+    if (text !== "") this.#deltas.add("thinking_delta", text);
   }
 
   #ready(): Prepared {
@@ -216,7 +244,8 @@ export class AgentRun {
     this.#signal.throwIfAborted();
     const duration_ms = Math.round(clock.monotonicMs() - startedMs);
     metrics.tools.inc({ tool: tools.has(name) ? name : "unknown", outcome: outcome.result.ok ? "ok" : "refused" });
-    known.learn(outcome.text);
+    // What an error says of a call, and addresses that the call itself has, are the model's own words.
+    if (outcome.result.ok) known.learn(outcome.text, JSON.stringify(input));
     this.#emit({ event: "tool_result", data: { id, name, ...outcome.result, duration_ms } });
     return { id, name, text: fence.around(name, outcome.text), outcome };
   }
@@ -229,7 +258,9 @@ export class AgentRun {
     const { clock, metrics } = this.#deps;
     const { runId, sessionId, admittedMs } = this.#start;
     const citations = this.#prepared?.tools.citations ?? { queries: [], memories: [] };
+    this.#say(this.#shown?.answer.end() ?? "");
     this.#deltas.flush();
+    this.#answer = this.#answer.trimEnd();
     if (failure === undefined) {
       this.#emit({ event: "answer_final", data: { text: this.#answer, citations } });
     } else {
@@ -237,10 +268,6 @@ export class AgentRun {
       this.#emit({ event: "run_error", data: { code, message, retryable } });
     }
     const status: RunEnd["status"] = failure === undefined ? "done" : statusOf(failure);
-    metrics.runs.inc({ outcome: failure?.code ?? "done" });
-    metrics.duration.observe((clock.monotonicMs() - admittedMs) / 1_000);
-    metrics.tokens.inc({ kind: "input" }, this.#usage.input_tokens);
-    metrics.tokens.inc({ kind: "output" }, this.#usage.output_tokens);
     const duration_ms = Math.round(clock.monotonicMs() - admittedMs);
     const common = { usage: this.#usage };
     const finished = { run_id: runId, status, duration_ms, tool_calls: this.#toolCalls, ...common };
@@ -255,7 +282,12 @@ export class AgentRun {
       toolCalls: this.#toolCalls,
       queries: citations.queries,
     };
-    const withinMs = failure === undefined ? FINISH_MS_UNHURRIED : FINISH_MS;
+    const leftMs = AGENT_LIMITS.runMs - duration_ms;
+    const withinMs = failure === undefined ? Math.max(FINISH_MS, Math.min(FINISH_MS_UNHURRIED, leftMs)) : FINISH_MS;
+    metrics.runs.inc({ outcome: failure?.code ?? "done" });
+    metrics.duration.observe(duration_ms / 1_000);
+    metrics.tokens.inc({ kind: "input" }, this.#usage.input_tokens);
+    metrics.tokens.inc({ kind: "output" }, this.#usage.output_tokens);
     await this.#log.finish(end, { event: "run_finished", data: finished }, withinMs);
   }
 }
@@ -352,6 +384,12 @@ class RunLog {
     this.#queue.push(numbered);
   }
 
+  /** Nothing more is stored, and the lease not extended. */
+  stop(): void {
+    this.#isOver = true;
+    this.#timer.cancel();
+  }
+
   /** The client is told of the end when it is stored, or when that takes too long. */
   async finish(end: RunEnd, last: RunEvent, withinMs: number): Promise<void> {
     this.#isOver = true;
@@ -372,9 +410,19 @@ class RunLog {
 
   async #storeEnd(end: RunEnd, last: NumberedEvent): Promise<void> {
     await this.#storing;
-    const events = this.#unstored.splice(0);
-    if (!(await this.#deps.store.finish(end, [...events, last]))) {
-      this.#deps.log.warn({ runId: this.#runId }, "a run of the agent had been ended by another node");
+    const events = [...this.#unstored.splice(0), last];
+    const { clock, log, store } = this.#deps;
+    const untilMs = clock.monotonicMs() + AGENT_LIMITS.leaseMs;
+    for (;;) {
+      try {
+        if (!(await store.finish(end, events)))
+          log.warn({ runId: this.#runId }, "another node had ended a run of the agent");
+        return;
+      } catch (error) {
+        // Twice does no harm; when the lease is over, another node ends it.
+        if (clock.monotonicMs() > untilMs) throw error;
+        await sleep(clock, FINISH_AGAIN_MS);
+      }
     }
   }
 

@@ -194,6 +194,7 @@ export class AgentService {
       this.#deps,
     );
     this.#running.add(run);
+    if (this.#isClosed) run.stop(new RunStopped("interrupted", "the server stops", { retryable: true }));
     void run.run();
     return run;
   }

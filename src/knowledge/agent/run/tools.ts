@@ -93,7 +93,10 @@ export class RunTools {
       memoryBytes: AGENT_LIMITS.queryMemoryBytes,
     });
     const queries: ToolDeps["queries"] = { run: (request) => deps.queries.run({ ...request, budget: budget() }) };
-    return { deps: { ...deps, queries }, caller, address, requestId, database, signal };
+    const graphs = deps.graphs.within(budget);
+    // A row of this database must not have another one read, whatever its reader may see.
+    const within = { ...caller, databases: [foldName(database)] };
+    return { deps: { ...deps, queries, graphs }, caller: within, address, requestId, database, signal };
   }
 
   /** The arguments, if they are about the database of the question. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { EngineError } from "../../../core/errors.ts";
+import { questionInput } from "../question.ts";
 import { databaseArgument, defineTool, truncatedField } from "../tool.ts";
 
 export const ask = defineTool({
@@ -8,7 +9,7 @@ export const ask = defineTool({
   description: "This server's agent answers from data and memory.",
   role: "read",
   input: z.strictObject({
-    question: z.string(),
+    question: questionInput,
     session_id: z.uuid().optional(),
     database: databaseArgument,
   }),
