@@ -59,12 +59,12 @@ export function correlationDuties(deps: StorageDeps, arrivals: EventReader): Fea
 }
 
 function pipelineDeps(deps: StorageDeps) {
-  const { records, newId, clock, random } = deps;
+  const { records, newId, clock, log, random } = deps;
   const store = new MemoryStore(records);
   const memoryMetrics = MEMORY_METRICS.of(deps.metrics);
   const writer = new MemoryWriter({ records, store, clock, random, metrics: memoryMetrics, holder: newId() });
   const metrics = PIPELINE_METRICS.of(deps.metrics);
-  return { records, runs: new PipelineRuns({ records, newId }), writer, store, newId, clock, metrics };
+  return { records, runs: new PipelineRuns({ records, newId }), writer, store, newId, clock, log, metrics };
 }
 
 /** Works on in each database while there is more, for a time. One that fails does not keep the others. */
