@@ -72,9 +72,26 @@ class World {
   }
 
   ledger(kind: string): Wire[] {
+    return this.#stored("SELECT * FROM dreaming_runs WHERE kind = ? ORDER BY id", kind);
+  }
+
+  /** Failures that learnings count, with those that wait to be written. */
+  async occurrences(): Promise<number> {
+    const [watermark] = this.#stored("SELECT position FROM dreaming_watermarks WHERE kind = ?", "ci_correlate");
+    type Counted = { occurrences: number };
+    const { pending, unwritten } = JSON.parse(String(watermark?.["position"])) as {
+      pending: [string, Counted][];
+      unwritten: { tally: Counted }[];
+    };
+    const written = (await this.learnings()).map(({ props }) => props as Counted);
+    const all = [...written, ...pending.map(([, tally]) => tally), ...unwritten.map(({ tally }) => tally)];
+    return all.reduce((sum, { occurrences }) => sum + occurrences, 0);
+  }
+
+  #stored(sql: string, kind: string): Wire[] {
     const database = new DatabaseSync(join(this.home, "catalog.db"), { timeout: 10_000, readOnly: true });
     try {
-      return database.prepare("SELECT * FROM dreaming_runs WHERE kind = ? ORDER BY id").all(kind);
+      return database.prepare(sql).all(kind);
     } finally {
       database.close();
     }
@@ -229,17 +246,19 @@ test.concurrent(
         files: ["src/pay.ts", "src/cart.ts"],
       },
     });
-    expect(learning?.["content"]).toMatch(/^A failure in shop repeats: cart\.ts:99: expected .*\nSeen 2 times/);
+    expect(learning?.["content"]).toMatch(/^A failure in shop repeats: cart\.ts:99: expected [^\n]*$/);
     await world.polled(CORRELATION);
     await world.restart("SIGKILL");
     await world.polled(CORRELATION);
-    await world.rows([failing("cart.ts:5: expected 9 items in 1ms at 2026-01-03T00:00:00Z", { repo: "shop" })]);
-    await eventually(async () => JSON.stringify(await world.learnings()).includes("Seen 3 times"));
+    const again = failing("cart.ts:5: expected 9 items in 1ms at 2026-01-03T00:00:00Z", { repo: "shop" });
+    await world.rows([again, again]);
+    await eventually(async () => JSON.stringify(await world.learnings()).includes('"occurrences":4'));
     await world.polled(CORRELATION);
-    expect(await world.learnings()).toMatchObject([{ id: learning?.["id"], props: { occurrences: 3 } }]);
+    const { id, content } = learning ?? {};
+    expect(await world.learnings()).toMatchObject([{ id, content, props: { occurrences: 4 } }]);
     expect(world.ledger("ci_correlate")).toMatchObject([
       { status: "done", events_scanned: 3, memories_written: 1, started_by: "poll" },
-      { status: "done", events_scanned: 1, memories_written: 1 },
+      { status: "done", events_scanned: 2, memories_written: 1 },
     ]);
   },
 );
@@ -253,26 +272,28 @@ test.concurrent("rows that come while servers are killed count once", SLOW, asyn
     await new Promise((resolve) => setTimeout(resolve, i * 400));
     await world.restart("SIGKILL");
   }
-  await eventually(async () => JSON.stringify(await world.learnings()).includes('"occurrences":75'));
   await world.polled(CORRELATION);
-  expect(await world.learnings()).toMatchObject([{ props: { occurrences: 75 } }]);
+  await eventually(async () => (await world.occurrences()) >= 75);
+  await world.polled(CORRELATION);
+  expect(await world.occurrences()).toBe(75);
+  expect(await world.learnings()).toHaveLength(1);
 });
 
-test.concurrent(
-  "what a person has written instead of a learning stays, and failures are counted on",
-  SLOW,
-  async ({ onTestFinished }) => {
-    const world = await World.create(onTestFinished);
-    await world.start();
-    await world.rows([failing("disk full"), failing("disk full")]);
-    await eventually(async () => (await world.learnings()).length === 1);
-    const [{ topic_key: topicKey } = {}] = await world.learnings();
-    await world.save([{ topic_key: topicKey, content: "Ask Ann for a larger disk", trust: "stated" }]);
-    await world.rows([failing("disk full")]);
-    await eventually(async () => JSON.stringify(await world.learnings()).includes('"occurrences":3'));
-    expect(await world.learnings()).toMatchObject([{ content: "Ask Ann for a larger disk", trust: "stated" }]);
-  },
-);
+test.concurrent("what a person has written instead of a learning stays as it is", SLOW, async ({ onTestFinished }) => {
+  const world = await World.create(onTestFinished);
+  await world.start();
+  await world.rows([failing("disk full"), failing("disk full")]);
+  await eventually(async () => (await world.learnings()).length === 1);
+  const [{ topic_key: topicKey } = {}] = await world.learnings();
+  await world.save([{ topic_key: topicKey, content: "Ask Ann for a larger disk", trust: "stated" }]);
+  const [written] = await world.learnings();
+  await world.rows(Array.from({ length: 5 }, () => failing("disk full")));
+  await world.rows([failing("out of memory"), failing("out of memory")]);
+  await eventually(async () => (await world.learnings()).length === 2);
+  await world.polled(CORRELATION);
+  expect(written).toMatchObject({ content: "Ask Ann for a larger disk", trust: "stated" });
+  expect(await world.learnings()).toContainEqual(written);
+});
 
 test.concurrent("hostile messages are cut, cleaned and masked, and do no harm", SLOW, async ({ onTestFinished }) => {
   const world = await World.create(onTestFinished);

@@ -190,6 +190,36 @@ export class PipelineRuns {
     return done;
   }
 
+  /**
+   * Ends a run of a duty that failed. Where the run before it failed with the same error, that one goes on in its place: a
+   * duty that fails at every poll has one row, with a count of its attempts, not one a minute.
+   */
+  async fail(id: string, { databaseId, kind }: Pick<PipelineRun, "databaseId" | "kind">, error: RunError) {
+    const previousSql =
+      "SELECT id, status, error_code, error_message, stats FROM dreaming_runs " +
+      "WHERE database_id = ? AND kind = ? AND id < ? ORDER BY id DESC LIMIT 1";
+    const [previous] = await this.#records.rows(previousSql, [databaseId, kind, id]);
+    const { status, error_code: code, error_message: message, stats: text } = previous ?? {};
+    if (status === "failed" && code === error.code && message === error.message) {
+      const stats = JSON.parse(String(text)) as RunStats;
+      const more = JSON.stringify({ ...stats, attempts: Number(stats["attempts"] ?? 1) + 1 });
+      const { done } = await this.#records.transact([
+        {
+          sql: "DELETE FROM dreaming_runs WHERE id = ? AND status = 'running' RETURNING id",
+          values: [id],
+          mustReturn: 1,
+        },
+        {
+          sql: "UPDATE dreaming_runs SET finished_at_ms = ?, stats = ? WHERE id = ? AND stats = ? RETURNING id",
+          values: [NOW, more, String(previous?.["id"]), String(text)],
+          mustReturn: 1,
+        },
+      ]);
+      if (done) return;
+    }
+    await this.finish(id, { status: "failed", eventsScanned: 0, memoriesWritten: 0, stats: {}, error });
+  }
+
   /** Newest first. */
   async list(databaseId: number, { kind, limit, offset }: RunList): Promise<PipelineRun[]> {
     const ofKind = kind === undefined ? "" : " AND r.kind = ?";
@@ -265,6 +295,17 @@ export class PipelineRuns {
       "WHERE run_id = ? AND reverted = 0 ORDER BY proposal, record_kind, record_id";
     return (await this.#records.rows(sql, [runId])).map(toChange);
   }
+}
+
+/**
+ * Ends runs of duties that were begun long ago and never ended: their process is gone. If one is not, its commit is refused,
+ * and what it read is read again.
+ */
+export function settleStaleStatement(staleMs: number): Statement {
+  const sql =
+    "UPDATE dreaming_runs SET status = 'failed', error_code = ?, error_message = ?, finished_at_ms = ?, progress = NULL " +
+    "WHERE status IN ('queued', 'running') AND job_id IS NULL AND started_at_ms < ?";
+  return { sql, values: [INTERRUPTED.code, INTERRUPTED.message, NOW, { nowPlusMs: -staleMs }] };
 }
 
 /** Of the job of a run that is changed. */

@@ -8,7 +8,7 @@ import { openStoredVectors } from "../memory/embed/stored-vectors.ts";
 import { MEMORY_METRICS } from "../memory/metrics.ts";
 import { MemoryStore } from "../memory/store.ts";
 import { MemoryWriter } from "../memory/writer.ts";
-import { consolidate } from "./consolidation/consolidation.ts";
+import { Consolidations } from "./consolidation/consolidation.ts";
 import { ConsolidationReader } from "./consolidation/reader.ts";
 import { correlate, type EventReader } from "./correlation/correlation.ts";
 import { PIPELINE_LIMITS } from "./limits.ts";
@@ -20,22 +20,22 @@ export function consolidationDuties(deps: StorageDeps): FeatureDuty[] {
   const { config, records } = deps;
   const { memoryConsolidation, memoryConsolidationPollSecs } = valuesOf(PIPELINE_OPTIONS, config);
   if (!memoryConsolidation) return [];
-  const consolidation = {
+  const consolidations = new Consolidations({
     ...pipelineDeps(deps),
     reader: new ConsolidationReader(records),
     band: valuesOf(FILE_SYNC_OPTIONS, config).caDupCosine,
     vectors: openStoredVectors(valuesOf(EMBED_OPTIONS, config), records),
-  };
-  const remembering = async (): Promise<DatabaseRecord[]> => {
-    const remembered = new Set(await consolidation.store.databases());
-    return (await deps.catalog.databases()).filter(({ id }) => remembered.has(id));
+  });
+  const changed = async (): Promise<DatabaseRecord[]> => {
+    const ids = await consolidations.changed();
+    return ids.size === 0 ? [] : (await deps.catalog.databases()).filter(({ id }) => ids.has(id));
   };
   return [
     {
       name: "memory consolidation",
       pollMs: memoryConsolidationPollSecs * 1_000,
       duty: async ({ signal }) => {
-        await inEach(deps, await remembering(), signal, ({ id }) => consolidate(consolidation, id));
+        await inEach(deps, await changed(), signal, ({ id }) => consolidations.consolidate(id));
       },
     },
   ];
@@ -59,12 +59,12 @@ export function correlationDuties(deps: StorageDeps, arrivals: EventReader): Fea
 }
 
 function pipelineDeps(deps: StorageDeps) {
-  const { records, newId, clock, random } = deps;
+  const { records, newId, clock, log, random } = deps;
   const store = new MemoryStore(records);
   const memoryMetrics = MEMORY_METRICS.of(deps.metrics);
   const writer = new MemoryWriter({ records, store, clock, random, metrics: memoryMetrics, holder: newId() });
   const metrics = PIPELINE_METRICS.of(deps.metrics);
-  return { records, runs: new PipelineRuns({ records, newId }), writer, store, newId, clock, metrics };
+  return { records, runs: new PipelineRuns({ records, newId }), writer, store, newId, clock, log, metrics };
 }
 
 /** Works on in each database while there is more, for a time. One that fails does not keep the others. */

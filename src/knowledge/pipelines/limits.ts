@@ -19,12 +19,18 @@ export const PIPELINE_LIMITS = {
   fingerprints: 500,
   /** Failures that were seen once. */
   pending: 500,
+  /** Learnings whose latest counts are in the watermark alone, and for how long at most. */
+  unwritten: 500,
+  unwrittenMs: 3_600_000,
+  /** The largest count: it stays there. */
+  occurrences: 1_000_000_000,
   /** Repositories whose last commits and files are known. */
   repositories: 20,
   /** Evidence of one failure. */
   commits: 5,
   files: 10,
   fileChars: 200,
+  commitChars: 64,
   repositoryChars: 100,
   /** Read of a message; compared; kept. */
   messageChars: 4 * KIB,

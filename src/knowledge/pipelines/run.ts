@@ -63,13 +63,7 @@ export async function runOnce<O extends RunOutcome>(
   } catch (error) {
     const code = error instanceof EngineError ? error.code : "internal";
     // If the commit went through and its answer was lost, the run has ended already, and stays as it is.
-    await runs.finish(id, {
-      status: "failed",
-      eventsScanned: 0,
-      memoriesWritten: 0,
-      stats: {},
-      error: { code, message: messageOf(error) },
-    });
+    await runs.fail(id, { databaseId, kind }, { code, message: messageOf(error) });
     throw error;
   }
 }

@@ -5,6 +5,7 @@ import { createMetrics } from "../../../core/metrics.ts";
 import { seededRandom } from "../../../core/random.ts";
 import { NOW } from "../../../db/records.ts";
 import { PipelineRuns, type NewPipelineRun } from "../../dreaming/runs.ts";
+import { StoredVectors } from "../../memory/embed/stored-vectors.ts";
 import { importRecords } from "../../memory/import.ts";
 import { erase } from "../../memory/life.ts";
 import { MEMORY_METRICS } from "../../memory/metrics.ts";
@@ -14,7 +15,7 @@ import { nodeKey } from "../../memory/save.ts";
 import { MemoryStore } from "../../memory/store.ts";
 import { MemoryWriter } from "../../memory/writer.ts";
 import { PIPELINE_METRICS } from "../metrics.ts";
-import { consolidate, type ConsolidationDeps } from "./consolidation.ts";
+import { consolidate, Consolidations, type ConsolidationDeps } from "./consolidation.ts";
 import { ConsolidationReader } from "./reader.ts";
 
 const DATABASE = 1;
@@ -136,6 +137,35 @@ export function consolidationContract(driver: string, open: () => Promise<Opened
       await all();
       expect(await links("follows")).toEqual(["c > b"]);
       expect(await deps.runs.list(DATABASE, { limit: 10, offset: 0 })).toHaveLength(1);
+    });
+
+    it("looks again only at a database whose memory or vectors have changed", async () => {
+      const consolidations = new Consolidations(deps);
+      const look = async (): Promise<number[]> => {
+        const ids = [...(await consolidations.changed())];
+        for (const id of ids) while (await consolidations.consolidate(id));
+        return ids;
+      };
+      expect(await look()).toEqual([]);
+      await save({ content: "a", topic_key: "1" }, { content: "A", topic_key: "2" });
+      // The first look makes a link, which is a change.
+      expect([await look(), await look(), await look()]).toEqual([[DATABASE], [DATABASE], []]);
+      await save({ content: "b" });
+      // What is saved between the query and the look is looked at once more.
+      await consolidations.changed();
+      await save({ content: "B", topic_key: "3" });
+      await consolidations.consolidate(DATABASE);
+      expect([await look(), await links("duplicate_of")]).toEqual([[DATABASE], ["A > a", "B > b"]]);
+      // Another process has looked at nothing yet.
+      expect(await new Consolidations(deps).changed()).toEqual(new Set([DATABASE]));
+      const embedded = new Consolidations({ ...deps, vectors: new StoredVectors(deps.records, "m") });
+      await embedded.changed();
+      await embedded.consolidate(DATABASE);
+      expect(await embedded.changed()).toEqual(new Set());
+      const sql =
+        "INSERT INTO memory_vector_heads (database_id, model, seq, through_seq, held_until_ms) VALUES (?, 'm', 0, 1, 0)";
+      await deps.records.write({ sql, values: [DATABASE] });
+      expect(await embedded.changed()).toEqual(new Set([DATABASE]));
     });
 
     it("realms and sessions do not mix", async () => {

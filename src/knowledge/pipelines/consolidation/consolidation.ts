@@ -66,6 +66,34 @@ export async function consolidate(deps: ConsolidationDeps, databaseId: number): 
   return fresh.hasMore || embedded?.hasMore === true;
 }
 
+/** Looks at a database again only after its memory or vectors have changed: one query tells for all databases. */
+export class Consolidations {
+  readonly #deps: ConsolidationDeps;
+  /** By database: the head that was there before the last look that left nothing. */
+  readonly #settled = new Map<number, string>();
+  #heads = new Map<number, string>();
+
+  constructor(deps: ConsolidationDeps) {
+    this.#deps = deps;
+  }
+
+  /** Dropped databases may be among them. */
+  async changed(): Promise<Set<number>> {
+    const { reader, vectors } = this.#deps;
+    this.#heads = await reader.heads(vectors?.model);
+    for (const id of this.#settled.keys()) if (!this.#heads.has(id)) this.#settled.delete(id);
+    return new Set([...this.#heads].filter(([id, head]) => this.#settled.get(id) !== head).map(([id]) => id));
+  }
+
+  /** As `consolidate` does. */
+  async consolidate(databaseId: number): Promise<boolean> {
+    const head = this.#heads.get(databaseId);
+    const hasMore = await consolidate(this.#deps, databaseId);
+    if (!hasMore && head !== undefined) this.#settled.set(databaseId, head);
+    return hasMore;
+  }
+}
+
 type Changed = { nodes: NodeRecord[]; seq: number; hasMore: boolean };
 
 /** The memories among the records that have changed. */

@@ -11,6 +11,17 @@ export class ConsolidationReader {
     this.#records = records;
   }
 
+  /** How far the memory of each database is, and its vectors of a model: as a text that differs once either goes on. */
+  async heads(model: string | undefined): Promise<Map<number, string>> {
+    const sql =
+      "SELECT h.database_id, h.seq, v.through_seq FROM memory_heads h " +
+      "LEFT JOIN memory_vector_heads v ON v.database_id = h.database_id AND v.model = ?";
+    const rows = await this.#records.rows(sql, [model ?? ""]);
+    return new Map(
+      rows.map((row) => [Number(row["database_id"]), [row["seq"], row["through_seq"]].map(String).join(" ")]),
+    );
+  }
+
   /** The memories and entities of a realm that changed last. */
   async recent(databaseId: number, realm: string, limit: number): Promise<NodeRecord[]> {
     const sql =

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { PIPELINE_LIMITS } from "../limits.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { cut, type Observation } from "./observation.ts";
-import { added, latest, tallyOf, type Tally } from "./tally.ts";
+import { added, latest, tallyOf, tallySchema } from "./tally.ts";
 
 /** The last commits and files of each repository, the one that was seen last at the end. */
 export const recentWork = z.array(
@@ -10,7 +10,13 @@ export const recentWork = z.array(
 );
 export type RecentWork = z.output<typeof recentWork>;
 
-export type Failure = { fingerprint: string; repository: string; excerpt: string; tally: Tally };
+export const failureSchema = z.object({
+  fingerprint: z.string(),
+  repository: z.string(),
+  excerpt: z.string(),
+  tally: tallySchema,
+});
+export type Failure = z.output<typeof failureSchema>;
 
 /** Failures of rows as they come, by what is the same, with the work that came before them. */
 export class Gathering {

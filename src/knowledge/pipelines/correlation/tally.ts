@@ -21,7 +21,7 @@ export function tallyOf({ at, commits, files }: Pick<Observation, "at" | "commit
 export function added(before: Tally | undefined, more: Tally): Tally {
   if (before === undefined) return more;
   return {
-    occurrences: before.occurrences + more.occurrences,
+    occurrences: Math.min(before.occurrences + more.occurrences, PIPELINE_LIMITS.occurrences),
     first_seen: before.first_seen < more.first_seen ? before.first_seen : more.first_seen,
     last_seen: before.last_seen > more.last_seen ? before.last_seen : more.last_seen,
     commits: latest(before.commits, more.commits, PIPELINE_LIMITS.commits),
