@@ -366,6 +366,35 @@ describe("proposals are checked", () => {
     expect((await contents()).toSorted()).toEqual(before);
   });
 
+  test.each([
+    ["control characters", "It\u0000says\nso.\ud800", "It says so.\ufffd"],
+    ["no word", "", "no reason was given"],
+    ["blanks", " \n\t ", "no reason was given"],
+    ["too many words", "so ".repeat(2_000), expect.stringMatching(/^(?:so ){100,}.*…$/u)],
+  ])("a reason of %s leaves a memory that can be imported elsewhere", async (_what, reason, kept) => {
+    await newDatabase();
+    asked.play([
+      proposes(
+        entity("gateway", "n1"),
+        entity("host-a", "n2"),
+        link("n1", "n2", "runs_on"),
+        link("n1", "n2", "ran_on"),
+      ),
+    ]);
+    await dream();
+    await observe("The gateway moved to host-b.");
+    asked.play((request) => {
+      const [runs, ran] = [shownAs(request, "runs_on"), shownAs(request, "ran_on")];
+      return proposes({ action: "invalidate", reason, evidence: ["e1"], target: ran, by: runs });
+    });
+    expect(await dream()).toMatchObject({ stats: { accepted: { invalidate: 1 } } });
+    const { json: exported } = await call("GET", "/v1/agent/memory/export");
+    const ended = (exported["memory_edges"] as Json[]).find(({ rel }) => rel === "ran_on");
+    expect(ended).toMatchObject({ invalidation_reason: kept });
+    await newDatabase();
+    expect(await call("POST", "/v1/agent/memory/import", exported)).toMatchObject({ status: 200 });
+  });
+
   test("hostile events are data: they open no fence, and what a model makes of them is checked like anything else", async () => {
     await newDatabase();
     await observe(

@@ -116,7 +116,7 @@ export function resolveProposals(
 
 function resolve(proposal: Proposal, names: Map<string, Named>, context: ResolveContext): Resolved {
   const evidence = evidenceOf(proposal, context);
-  const reason = cut(maskSecrets(proposal.reason), DREAMING_LIMITS.reasonChars);
+  const reason = reasonOf(proposal);
   if ("importance" in proposal) checkImportance(proposal.importance);
   const why = { reason, evidence };
   const { shown } = context;
@@ -217,6 +217,15 @@ function addedNode(
   const about = kind === "memory" ? { memory_type: memory_type ?? "fact" } : { entity_kind, name };
   const given = { realm, kind, ...about, content, tags, importance, trust: "derived", source: sourceOf(runId) };
   return { input: accepted(nodeInput, given), realm };
+}
+
+const NO_REASON = "no reason was given";
+
+/** As `invalidationReason` takes it: a record with another one could not be imported or synchronized any more. */
+function reasonOf({ reason }: Proposal): string {
+  const line = maskSecrets(reason.toWellFormed().replaceAll(/\p{Cc}+/gu, " ")).trim();
+  const read = FIELDS.reason.safeParse(cut(line, DREAMING_LIMITS.reasonChars));
+  return read.success ? read.data : NO_REASON;
 }
 
 function checkImportance(importance: number | undefined): void {
