@@ -395,6 +395,16 @@ describe("proposals are checked", () => {
     expect(await call("POST", "/v1/agent/memory/import", exported)).toMatchObject({ status: 200 });
   });
 
+  test("secrets in events reach neither the model nor what a memory rests on", async () => {
+    await newDatabase();
+    await observe('He says password="hunter2secret9"', '{"message":"password=\\"hunter2secret9\\""}');
+    asked.play([proposes(fact("There is a password.", ["e2", "e3"]))]);
+    expect(await dream()).toMatchObject({ events_scanned: 3, memories_written: 1 });
+    expect(shownIn()).toContain("[masked]");
+    expect(shownIn()).not.toContain("hunter2secret9");
+    expect(JSON.stringify(await memory())).not.toContain("hunter2secret9");
+  });
+
   test("hostile events are data: they open no fence, and what a model makes of them is checked like anything else", async () => {
     await newDatabase();
     await observe(

@@ -13,6 +13,7 @@ import { askForProposals } from "./ask-model.ts";
 import { dreamerOf, type DreamMode } from "./dream-job.ts";
 import { DREAMING_LIMITS } from "./limits.ts";
 import { edgesBetween, neighboursOf } from "./neighbours.ts";
+import { maskRow } from "./mask-row.ts";
 import type { EventSource, ObservedEvent } from "./ports.ts";
 import { dreamPrompt } from "./prompt.ts";
 import { resolveProposals, type Refusal, type Resolved } from "./resolve.ts";
@@ -120,8 +121,9 @@ export class Gathering {
     const request = { caller, database, table: FIREHOSE_TABLE, position, rows, bytes, signal: stop };
     const page = await this.#deps.events.read(request);
     const events = page.rows.map(({ id, text }): ObservedEvent => {
-      const { at } = JSON.parse(text) as { at?: unknown };
-      return { id, at: String(at), text };
+      const row = JSON.parse(text) as { at?: unknown };
+      const masked = maskRow(row);
+      return { id, at: String(row.at), text: masked === row ? text : JSON.stringify(masked) };
     });
     return { events, position: page.position, isEnd: page.isEnd };
   }

@@ -1,5 +1,6 @@
 import { duplicateKeyOf } from "../memory/content-hash.ts";
 import type { Draft, RecordKey } from "../memory/draft.ts";
+import { FIELDS } from "../memory/fields.ts";
 import { MEMORY_LIMITS } from "../memory/limits.ts";
 import type { EdgeRecord, NodeRecord, Props } from "../memory/model.ts";
 import type { RealmRights } from "../memory/realms.ts";
@@ -276,7 +277,12 @@ export class DreamPlanner {
     const briefly = evidence.map((each) => ("event" in each ? { event: each.event } : each));
     const all = { ...props, dream: { run, reason, evidence } };
     const brief = { ...props, dream: { run, evidence: briefly } };
-    return [all, brief].find(fits) ?? { ...props };
+    // As callers may give it, for a record must pass that check again where it is imported or synchronized.
+    for (const each of [all, brief]) {
+      const read = FIELDS.props.safeParse(each);
+      if (read.success) return read.data;
+    }
+    return { ...props };
   }
 
   #isTouched(kind: RecordKey["kind"], id: string): boolean {
@@ -287,10 +293,6 @@ export class DreamPlanner {
     const proposal = this.#proposal;
     this.#changes.set(`${kind} ${id}`, { kind, id, proposal, versionBefore, versionAfter });
   }
-}
-
-function fits(props: Props): boolean {
-  return Buffer.byteLength(JSON.stringify(props)) <= MEMORY_LIMITS.propsBytes;
 }
 
 function holds({ validToUs, invalidatedAtUs }: Pick<NodeRecord, "validToUs" | "invalidatedAtUs">): boolean {

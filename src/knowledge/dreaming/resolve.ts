@@ -199,7 +199,7 @@ function evidenceOf({ evidence }: Proposal, { shown, mode }: ResolveContext): Ev
     const event = shown.events.get(name);
     if (event !== undefined) {
       const { id, at, text } = event;
-      return { event: id, at, text: cut(maskSecrets(text), DREAMING_LIMITS.excerptChars) };
+      return { event: id, at, text: cut(text, DREAMING_LIMITS.excerptChars) };
     }
     const memory = mode === "deep" ? shown.nodes.get(name) : undefined;
     if (memory === undefined) throw new Refused("unknown_event");

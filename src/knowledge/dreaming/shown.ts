@@ -1,4 +1,3 @@
-import { maskSecrets } from "../memory/secrets.ts";
 import type { EdgeRecord, NodeRecord } from "../memory/model.ts";
 import { DREAMING_LIMITS } from "./limits.ts";
 import type { ObservedEvent } from "./ports.ts";
@@ -24,9 +23,7 @@ function named<T>(letter: string, items: readonly T[]): Map<string, T> {
 
 /** The events, a line each. */
 export function eventsText({ events }: Pick<Shown, "events">): string {
-  return [...events]
-    .map(([name, { text }]) => `${name}: ${cut(maskSecrets(text), DREAMING_LIMITS.eventChars)}`)
-    .join("\n");
+  return [...events].map(([name, { text }]) => `${name}: ${cut(text, DREAMING_LIMITS.eventChars)}`).join("\n");
 }
 
 /** Memories, entities and the edges between them, a line each. */
