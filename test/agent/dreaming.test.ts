@@ -81,8 +81,13 @@ const isOver = ({ status }: Json): boolean => status !== "queued" && status !== 
 
 /** Asks for a dream, and waits for its end. */
 async function dream(body: Json = {}): Promise<Json> {
-  const { status, json } = await call("POST", `${PATH}/run`, body);
-  expect({ status, json }).toMatchObject({ status: 202, json: { job_id: expect.any(String) } });
+  let json: Json = {};
+  // The job of the dream before ends a moment after its run.
+  await eventually(async () => {
+    const answer = await call("POST", `${PATH}/run`, body);
+    json = answer.json;
+    return answer.status === 202;
+  }, 30_000);
   await eventually(async () => isOver(await newestRun()), 30_000);
   const run = await newestRun();
   expect(run["job_id"]).toBe(json["job_id"]);
@@ -558,6 +563,74 @@ describe("an engine that does not answer", () => {
     });
     asked.play([proposes(fact("Later."))]);
     expect(await dream()).toMatchObject({ status: "done", events_scanned: 1 });
+  });
+
+  test.each([
+    ["with proposals", { text: ["I would rather talk."] }],
+    ["for its filter", { status: 400, errorBody: { error: { message: "Blocked by the content filtering policy" } } }],
+    ["for its size", { status: 413 }],
+  ])("%s to one event skips it, and reads the others", async (_what, failing) => {
+    await newDatabase();
+    await observe("two", "poison", "four", "five");
+    asked.play((request) =>
+      JSON.stringify(request.body).includes("poison") ? failing : proposes(fact("Read.", ["e1"])),
+    );
+    let [scanned, skipped] = [0, 0];
+    const failures: unknown[] = [];
+    for (let dreams = 0, isBehind = true; isBehind && dreams < 5; dreams++) {
+      const run = await dream();
+      const stats = run["stats"] as { skipped_events: number; more_events: boolean; failure: Json | null };
+      expect(run).toMatchObject({ status: "done" });
+      if (stats.skipped_events > 0 || stats.more_events) failures.push(stats.failure?.["code"]);
+      scanned += Number(run["events_scanned"]);
+      skipped += stats.skipped_events;
+      isBehind = stats.more_events;
+    }
+    expect({ scanned, skipped }).toEqual({ scanned: 5, skipped: 1 });
+    expect(failures).not.toEqual([]);
+    expect(failures).not.toContain(undefined);
+    expect(await contents()).toEqual(["Read."]);
+  });
+
+  test("to any event ends the run after some of them", async () => {
+    await newDatabase();
+    await observe("two", "three", "four", "five", "six", "seven");
+    asked.play(() => ({ status: 413 }));
+    expect(await dream()).toMatchObject({
+      status: "done",
+      events_scanned: 5,
+      stats: { skipped_events: 5, more_events: true, failure: { code: "context_too_large" } },
+    });
+  });
+
+  test("to a later question keeps what was proposed before, and the run says why it ended", async () => {
+    await newDatabase();
+    await observe("a".repeat(70_000), "b".repeat(70_000));
+    asked.play([proposes(fact("Kept.")), { status: 401 }]);
+    expect(await dream()).toMatchObject({
+      status: "done",
+      memories_written: 1,
+      stats: {
+        questions: 1,
+        more_events: true,
+        failure: { code: "engine_failed", message: expect.stringContaining("401") },
+      },
+    });
+    expect(await contents()).toEqual(["Kept."]);
+    // What was read once is not read again.
+    asked.play(() => proposes());
+    await dream();
+    expect(shownIn()).not.toContain("says ann");
+  });
+
+  test("is not asked where a full answer does not fit in the tokens that are left", async () => {
+    await newDatabase();
+    await observe("a".repeat(70_000), "b".repeat(70_000));
+    asked.play([{ ...proposes(fact("Kept.")), usage: { input: 191_500, output: 20 } }]);
+    expect(await dream()).toMatchObject({
+      status: "done",
+      stats: { questions: 1, more_events: true, failure: null },
+    });
   });
 
   test("with proposals is asked again", async () => {

@@ -231,7 +231,8 @@ function nodesOf({ changes }: DreamPlan): number {
   return changes.filter(({ kind }) => kind === "node").length;
 }
 
-function statsOf({ resolved, refused, usage, questions, isBehind }: Gathered, plan: DreamPlan): RunStats {
+function statsOf(gathered: Gathered, plan: DreamPlan): RunStats {
+  const { resolved, refused, usage, questions, isBehind, skippedEvents, failure } = gathered;
   const counts: Partial<Record<Refusal, number>> = {};
   for (const reason of [...refused, ...plan.refused]) counts[reason] = (counts[reason] ?? 0) + 1;
   return {
@@ -243,5 +244,7 @@ function statsOf({ resolved, refused, usage, questions, isBehind }: Gathered, pl
     input_tokens: usage.input_tokens,
     output_tokens: usage.output_tokens,
     more_events: isBehind,
+    skipped_events: skippedEvents,
+    failure: failure === undefined ? null : { code: failure.code, message: failure.message },
   };
 }

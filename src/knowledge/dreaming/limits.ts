@@ -23,6 +23,8 @@ export const DREAMING_LIMITS = {
   excerptChars: 200,
   reasonChars: 500,
   attempts: 3,
+  /** Events that a run passes over because the engine fails on each of them alone; then it ends, and says so. */
+  skippedEvents: 5,
   /** What the model may say to one question, its thinking included. */
   answerBytes: 4 * 1024 * 1024,
   /** Characters of events below which another question is not worth its price. */
