@@ -18,7 +18,7 @@ import type { EventSource, ObservedEvent } from "./ports.ts";
 import { dreamPrompt } from "./prompt.ts";
 import { resolveProposals, type Refusal, type Resolved } from "./resolve.ts";
 import type { PipelineRuns, RunProgress, Watermark } from "./runs.ts";
-import { shownOf } from "./shown.ts";
+import { fittingEdges, fittingNodes, shownOf } from "./shown.ts";
 
 export type GatherDeps = {
   store: MemoryStore;
@@ -143,6 +143,7 @@ export class Gathering {
   /** A search for the events that the engine fails on goes on whatever it takes, for else the next dream had to repeat it. */
   #mayAsk(extent: Extent): boolean {
     if (this.#request.late.aborted || this.#gathered.skippedEvents >= DREAMING_LIMITS.skippedEvents) return false;
+    if (this.#proposalsLeft() <= 0) return false;
     return extent !== FULL || this.#inputChars() / 2 >= DREAMING_LIMITS.leastBatchChars;
   }
 
@@ -150,9 +151,12 @@ export class Gathering {
     const { databaseId, settings } = this.#request;
     const asked = { realms: settings.realms, after: position.deep_after, limit: DREAMING_LIMITS.oldMemories };
     const { nodes, last } = await this.#deps.store.nodesAfter(databaseId, asked);
-    // After the last one it begins again.
-    position.deep_after = last ?? "";
-    return nodes;
+    // Half of the room for memories is for those that are close to the events.
+    const chars = this.#memoryChars();
+    const shown = fittingNodes(nodes, Math.floor((chars * 3) / 8));
+    // After the last one it begins again; those that do not fit come with the next deep dream.
+    position.deep_after = shown.length < nodes.length ? (shown.at(-1)?.id ?? nodes[0]?.id ?? "") : (last ?? "");
+    return shown;
   }
 
   async #page(position: unknown, rows: number, bytes: number) {
@@ -177,9 +181,11 @@ export class Gathering {
     const { databaseId, database, runId, mode, focus, engine, settings, late, stop } = this.#request;
     const { realms } = settings;
     const near = withMemories ? await neighboursOf(store, databaseId, { realms, events, focus }) : [];
-    const nodes = [...new Map([...old, ...near].map((node) => [node.id, node])).values()];
+    const chars = this.#memoryChars();
+    const distinct = [...new Map([...old, ...near].map((node) => [node.id, node])).values()];
+    const nodes = fittingNodes(distinct, Math.floor((chars * 3) / 4));
     const rights = realmRights(dreamerOf(database));
-    const edges = await edgesBetween(store, databaseId, { nodes, realms, rights });
+    const edges = fittingEdges(await edgesBetween(store, databaseId, { nodes, realms, rights }), Math.floor(chars / 4));
     const shown = shownOf(events, nodes, edges);
     this.#tell("asking");
     const gathered = this.#gathered;
@@ -187,8 +193,10 @@ export class Gathering {
       const prompt = dreamPrompt({ fence: this.#fence, shown, mode, focus, realms });
       const { proposals, malformed } = await this.#answer(engine, prompt, AbortSignal.any([stop, late]));
       const { resolved, refused } = resolveProposals(proposals, { shown, realms, mode, runId, newId });
-      gathered.resolved.push(...resolved);
-      gathered.refused.push(...Array.from({ length: malformed }, (): Refusal => "malformed"), ...refused);
+      const room = this.#proposalsLeft();
+      const beyond = Math.max(0, resolved.length - room);
+      gathered.resolved.push(...resolved.slice(0, room));
+      gathered.refused.push(...times(malformed, "malformed"), ...refused, ...times(beyond, "limit"));
       gathered.questions++;
       for (const { id, kind } of nodes) if (kind === "entity") gathered.shownEntities.add(id);
       if (gathered.skippedEvents === 0) gathered.failure = undefined;
@@ -225,6 +233,10 @@ export class Gathering {
     }
   }
 
+  #proposalsLeft(): number {
+    return this.#request.settings.max_writes * DREAMING_LIMITS.proposalsPerWrite - this.#gathered.resolved.length;
+  }
+
   #spend({ input_tokens: input, output_tokens: output, total_tokens: total }: Usage): void {
     const { usage } = this.#gathered;
     usage.input_tokens += input;
@@ -250,6 +262,11 @@ export class Gathering {
     return Math.min(batchChars, Math.max(leastBatchChars, Math.floor(this.#inputChars() / 2)));
   }
 
+  /** A quarter of the question; the rest is for the instructions. */
+  #memoryChars(): number {
+    return Math.min(DREAMING_LIMITS.memoriesChars, Math.floor(this.#inputChars() / 4));
+  }
+
   #tell(phase: string): void {
     const { resolved, refused, eventsScanned: events } = this.#gathered;
     this.#request.onProgress({ phase, events, proposals: resolved.length + refused.length, written: 0 });
@@ -259,4 +276,8 @@ export class Gathering {
 function narrower(count: number): Extent {
   const events = Math.max(1, Math.floor(count / 2));
   return { events, withMemories: events > 1 };
+}
+
+function times(count: number, refusal: Refusal): Refusal[] {
+  return Array.from({ length: count }, () => refusal);
 }

@@ -32,10 +32,10 @@ export type PlanContext = {
 export function needsOf(resolved: readonly Resolved[]): Needs {
   const keys: RecordKey[] = [];
   const duplicateKeys: string[] = [];
-  const edgesOf: string[] = [];
+  const edgesOf = new Set<string>();
   const seen = (record: SeenNode | SeenEdge): void => {
     keys.push({ kind: record.kind, id: record.id });
-    if (record.kind === "node") edgesOf.push(record.id);
+    if (record.kind === "node") edgesOf.add(record.id);
   };
   for (const each of resolved) {
     switch (each.action) {
@@ -58,7 +58,7 @@ export function needsOf(resolved: readonly Resolved[]): Needs {
         if (each.by.kind !== "link") seen(each.by);
     }
   }
-  return { keys, duplicateKeys, edgesOf };
+  return { keys, duplicateKeys, edgesOf: [...edgesOf] };
 }
 
 /** The memories that proposals would end, or let stand for others: whose edges say what they are about. */

@@ -81,7 +81,7 @@ export type ResolveContext = {
 };
 
 /** A name that the model gave to what its answer adds. */
-type Named = ({ kind: "node" } & End) | { kind: "link"; key: string };
+type Named = ({ kind: "node"; isEntity: boolean } & End) | { kind: "link"; key: string };
 
 type End = { id: string; realm: string };
 
@@ -120,7 +120,12 @@ function resolve(proposal: Proposal, names: Map<string, Named>, context: Resolve
   if ("importance" in proposal) checkImportance(proposal.importance);
   const why = { reason, evidence };
   const { shown } = context;
-  const node = (name: string): SeenNode => seenNode(must(shown.nodes.get(name)));
+  // An entity is no statement: nothing replaces it, and it replaces nothing.
+  const memory = (name: string): SeenNode => {
+    const found = must(shown.nodes.get(name));
+    if (found.kind !== "memory") throw new Refused("rule");
+    return seenNode(found);
+  };
   const end = (name: string): End => {
     const added = names.get(name);
     return added?.kind === "node" ? added : must(shown.nodes.get(name));
@@ -130,7 +135,7 @@ function resolve(proposal: Proposal, names: Map<string, Named>, context: Resolve
       const { input, realm } = addedNode(proposal, context);
       const isEntity = input.kind === "entity";
       const id = isEntity ? entityId(realm, input.entity_kind ?? "", input.name ?? "") : context.newId();
-      if (proposal.name_it !== undefined) names.set(proposal.name_it, { kind: "node", id, realm });
+      if (proposal.name_it !== undefined) names.set(proposal.name_it, { kind: "node", id, realm, isEntity });
       return { ...why, action: "add", id, input, realm };
     }
     case "update": {
@@ -161,8 +166,8 @@ function resolve(proposal: Proposal, names: Map<string, Named>, context: Resolve
       return { ...why, action: "link", key, id: edgeId({ ...input, realm }), input, realm };
     }
     case "merge": {
-      const into = node(proposal.into);
-      const from = [...new Set(proposal.from)].map(node);
+      const into = memory(proposal.into);
+      const from = [...new Set(proposal.from)].map(memory);
       if (from.some(({ id }) => id === into.id)) throw new Refused("malformed");
       const { content } = proposal;
       const said = content === undefined ? {} : { content: accepted(FIELDS.content, content, "content") };
@@ -171,11 +176,12 @@ function resolve(proposal: Proposal, names: Map<string, Named>, context: Resolve
     case "invalidate": {
       const seen = (name: string): SeenNode | SeenEdge => {
         const edge = shown.edges.get(name);
-        return edge === undefined ? node(name) : seenEdge(edge);
+        return edge === undefined ? memory(name) : seenEdge(edge);
       };
       const target = seen(proposal.target);
       const by = replacement(proposal.by, names, seen);
       if ("id" in by && by.id === target.id) throw new Refused("rule");
+      if ((target.kind === "node") !== (by.kind === "node")) throw new Refused("rule");
       return { ...why, action: "invalidate", target, by };
     }
   }
@@ -189,6 +195,7 @@ function replacement(
 ): SeenNode | SeenEdge | { kind: "link"; key: string } {
   const added = names.get(name);
   if (added === undefined) return seen(name);
+  if (added.kind === "node" && added.isEntity) throw new Refused("rule");
   return added.kind === "link" ? added : { kind: "node", id: added.id, version: 0 };
 }
 
