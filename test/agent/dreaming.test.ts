@@ -238,6 +238,24 @@ describe("a dream", () => {
   });
 });
 
+test("a dream with a focus leaves its events to the next one", async () => {
+  await newDatabase();
+  asked.play([proposes(), proposes(fact("The gateway listens on 8080."))]);
+  expect(await dream({ focus: "nothing at all" })).toMatchObject({ status: "done", events_scanned: 1 });
+  expect(await dream()).toMatchObject({ events_scanned: 1, memories_written: 1 });
+});
+
+test("a reader asks for no deep and for no focused dream", async () => {
+  await newDatabase();
+  for (const body of [{ focus: "hand in nothing" }, { mode: "deep" }]) {
+    expect(await call("POST", `${PATH}/run`, body, "rea")).toMatchObject({
+      status: 403,
+      json: { error: { code: "forbidden" } },
+    });
+  }
+  expect((await call("GET", `${PATH}/runs`)).json).toEqual({ runs: [] });
+});
+
 describe("proposals are checked", () => {
   test("each on its own, and what is refused is counted by why", async () => {
     await newDatabase();

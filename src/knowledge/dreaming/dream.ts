@@ -129,6 +129,7 @@ class Dream {
   async #commit(place: Place, gathered: Gathered, { realms, max_writes: maxWrites }: MemorySettings["dreaming"]) {
     const { memory, runs, metrics } = this.#deps;
     const { databaseId, runId } = place;
+    const { focus } = readPayload(dreamPayload, this.#job);
     const { resolved, eventsScanned, watermark, position } = gathered;
     const proposals = resolved.length + gathered.refused.length;
     this.#job.progress({ phase: "writing", events: eventsScanned, proposals, written: 0 });
@@ -147,7 +148,8 @@ class Dream {
           memoriesWritten: nodesOf(plan),
           stats: statsOf(gathered, plan),
         }),
-        runs.advanceStatement(databaseId, "dreaming", watermark, position),
+        // A focus may have had the model pass over whatever it is not about.
+        ...(focus === null ? [runs.advanceStatement(databaseId, "dreaming", watermark, position)] : []),
         ...runs.changeStatements(runId, plan.changes),
       ],
       refused: lost,
