@@ -348,6 +348,31 @@ describe("proposals are checked", () => {
     expect(held.toSorted()).toEqual(["replaces", "runs_on"]);
   });
 
+  test("an edge that a person stated stays", async () => {
+    await newDatabase();
+    asked.play([proposes(entity("ann", "n1"), entity("acme", "n2"), entity("initech", "n3"))]);
+    await dream();
+    const { nodes } = await memory();
+    const idOf = (name: string) => nodes.find((each) => each.name === name)?.id;
+    const stated = { src: idOf("ann"), dst: idOf("acme"), rel: "works_at" };
+    expect(await call("POST", "/v1/agent/memory/import", { memory_nodes: [], memory_edges: [stated] })).toMatchObject({
+      status: 200,
+    });
+    await observe("ann works at initech.");
+    asked.play((request) => {
+      const [ann, initech] = [shownAs(request, '\\\\"ann\\\\"'), shownAs(request, '\\\\"initech\\\\"')];
+      return proposes(link(ann, initech, "works_at", { name_it: "n1" }), {
+        action: "invalidate",
+        ...because("e1"),
+        target: shownAs(request, "works_at"),
+        by: "n1",
+      });
+    });
+    expect(await dream()).toMatchObject({ stats: { accepted: { link: 1 }, refused: { stated: 1 } } });
+    const { edges } = await memory();
+    expect(edges.filter((edge) => edge["invalidated_at"] === null)).toHaveLength(2);
+  });
+
   test("memories of the same entities are merged, and end for one another; taken back, they hold again", async () => {
     await newDatabase();
     asked.play([

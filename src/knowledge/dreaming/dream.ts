@@ -22,7 +22,7 @@ import { DREAM_JOB, dreamerOf, dreamPayload } from "./dream-job.ts";
 import { Gathering, type Gathered } from "./gather.ts";
 import { DREAMING_LIMITS } from "./limits.ts";
 import type { DreamingMetrics } from "./metrics.ts";
-import { comparedNodes, DreamPlanner, needsOf, type DreamPlan } from "./plan.ts";
+import { comparedNodes, DreamPlanner, endedEdges, needsOf, type DreamPlan } from "./plan.ts";
 import type { EventSource } from "./ports.ts";
 import type { Refusal } from "./resolve.ts";
 import type { PipelineRuns, RunError, RunStats } from "./runs.ts";
@@ -135,7 +135,8 @@ class Dream {
     this.#job.progress({ phase: "writing", events: eventsScanned, proposals, written: 0 });
     const rights = realmRights(dreamerOf(place.database));
     const entities = await this.#entities(databaseId, gathered);
-    const context = { runId, realms, rights, maxWrites, entities };
+    const edgesWritten = await runs.edgesWritten(databaseId, endedEdges(resolved));
+    const context = { runId, realms, rights, maxWrites, entities, edgesWritten };
     const operation: Operation<DreamPlan> = {
       items: Math.max(1, resolved.length),
       needs: needsOf(resolved),

@@ -26,6 +26,8 @@ export type PlanContext = {
   maxWrites: number;
   /** The ids among what the proposals are about, and are linked with, that are entities. */
   entities: ReadonlySet<string>;
+  /** The versions of edges, `<id> <version>`, that a dream or a pipeline wrote: others were stated by a person. */
+  edgesWritten: ReadonlySet<string>;
 };
 
 /** What the plan must know of the catalog. */
@@ -59,6 +61,14 @@ export function needsOf(resolved: readonly Resolved[]): Needs {
     }
   }
   return { keys, duplicateKeys, edgesOf: [...edgesOf] };
+}
+
+/** The edges that proposals would end. */
+export function endedEdges(resolved: readonly Resolved[]): string[] {
+  const ended = resolved.flatMap((each) =>
+    each.action === "invalidate" && each.target.kind === "edge" ? [each.target.id] : [],
+  );
+  return [...new Set(ended)];
 }
 
 /** The memories that proposals would end, or let stand for others: whose edges say what they are about. */
@@ -212,6 +222,7 @@ export class DreamPlanner {
     if (found === undefined || found.version !== target.version || !holds(found)) return "changed";
     if (!this.#context.realms.includes(found.realm)) return "realm";
     if (by.kind === "node") return "rule";
+    if (!this.#context.edgesWritten.has(`${found.id} ${found.version}`)) return "stated";
     const instead = this.#draft.edge(by.kind === "edge" ? by.id : (this.#links.get(by.key) ?? ""));
     if (instead === undefined) return "unknown_record";
     if (!holds(instead)) return "changed";
