@@ -81,8 +81,13 @@ const isOver = ({ status }: Json): boolean => status !== "queued" && status !== 
 
 /** Asks for a dream, and waits for its end. */
 async function dream(body: Json = {}): Promise<Json> {
-  const { status, json } = await call("POST", `${PATH}/run`, body);
-  expect({ status, json }).toMatchObject({ status: 202, json: { job_id: expect.any(String) } });
+  let json: Json = {};
+  // The job of the dream before ends a moment after its run.
+  await eventually(async () => {
+    const answer = await call("POST", `${PATH}/run`, body);
+    json = answer.json;
+    return answer.status === 202;
+  }, 30_000);
   await eventually(async () => isOver(await newestRun()), 30_000);
   const run = await newestRun();
   expect(run["job_id"]).toBe(json["job_id"]);
@@ -233,6 +238,24 @@ describe("a dream", () => {
   });
 });
 
+test("a dream with a focus leaves its events to the next one", async () => {
+  await newDatabase();
+  asked.play([proposes(), proposes(fact("The gateway listens on 8080."))]);
+  expect(await dream({ focus: "nothing at all" })).toMatchObject({ status: "done", events_scanned: 1 });
+  expect(await dream()).toMatchObject({ events_scanned: 1, memories_written: 1 });
+});
+
+test("a reader asks for no deep and for no focused dream", async () => {
+  await newDatabase();
+  for (const body of [{ focus: "hand in nothing" }, { mode: "deep" }]) {
+    expect(await call("POST", `${PATH}/run`, body, "rea")).toMatchObject({
+      status: 403,
+      json: { error: { code: "forbidden" } },
+    });
+  }
+  expect((await call("GET", `${PATH}/runs`)).json).toEqual({ runs: [] });
+});
+
 describe("proposals are checked", () => {
   test("each on its own, and what is refused is counted by why", async () => {
     await newDatabase();
@@ -325,6 +348,31 @@ describe("proposals are checked", () => {
     expect(held.toSorted()).toEqual(["replaces", "runs_on"]);
   });
 
+  test("an edge that a person stated stays", async () => {
+    await newDatabase();
+    asked.play([proposes(entity("ann", "n1"), entity("acme", "n2"), entity("initech", "n3"))]);
+    await dream();
+    const { nodes } = await memory();
+    const idOf = (name: string) => nodes.find((each) => each.name === name)?.id;
+    const stated = { src: idOf("ann"), dst: idOf("acme"), rel: "works_at" };
+    expect(await call("POST", "/v1/agent/memory/import", { memory_nodes: [], memory_edges: [stated] })).toMatchObject({
+      status: 200,
+    });
+    await observe("ann works at initech.");
+    asked.play((request) => {
+      const [ann, initech] = [shownAs(request, '\\\\"ann\\\\"'), shownAs(request, '\\\\"initech\\\\"')];
+      return proposes(link(ann, initech, "works_at", { name_it: "n1" }), {
+        action: "invalidate",
+        ...because("e1"),
+        target: shownAs(request, "works_at"),
+        by: "n1",
+      });
+    });
+    expect(await dream()).toMatchObject({ stats: { accepted: { link: 1 }, refused: { stated: 1 } } });
+    const { edges } = await memory();
+    expect(edges.filter((edge) => edge["invalidated_at"] === null)).toHaveLength(2);
+  });
+
   test("memories of the same entities are merged, and end for one another; taken back, they hold again", async () => {
     await newDatabase();
     asked.play([
@@ -364,6 +412,45 @@ describe("proposals are checked", () => {
     expect(json).toMatchObject({ kept: [], reverted: 5 });
     const before = ["Port of the gateway: 8080.", "The gateway is slow.", "The gateway listens on 8080.", "gateway"];
     expect((await contents()).toSorted()).toEqual(before);
+  });
+
+  test.each([
+    ["control characters", "It\u0000says\nso.\ud800", "It says so.\ufffd"],
+    ["no word", "", "no reason was given"],
+    ["blanks", " \n\t ", "no reason was given"],
+    ["too many words", "so ".repeat(2_000), expect.stringMatching(/^(?:so ){100,}.*…$/u)],
+  ])("a reason of %s leaves a memory that can be imported elsewhere", async (_what, reason, kept) => {
+    await newDatabase();
+    asked.play([
+      proposes(
+        entity("gateway", "n1"),
+        entity("host-a", "n2"),
+        link("n1", "n2", "runs_on"),
+        link("n1", "n2", "ran_on"),
+      ),
+    ]);
+    await dream();
+    await observe("The gateway moved to host-b.");
+    asked.play((request) => {
+      const [runs, ran] = [shownAs(request, "runs_on"), shownAs(request, "ran_on")];
+      return proposes({ action: "invalidate", reason, evidence: ["e1"], target: ran, by: runs });
+    });
+    expect(await dream()).toMatchObject({ stats: { accepted: { invalidate: 1 } } });
+    const { json: exported } = await call("GET", "/v1/agent/memory/export");
+    const ended = (exported["memory_edges"] as Json[]).find(({ rel }) => rel === "ran_on");
+    expect(ended).toMatchObject({ invalidation_reason: kept });
+    await newDatabase();
+    expect(await call("POST", "/v1/agent/memory/import", exported)).toMatchObject({ status: 200 });
+  });
+
+  test("secrets in events reach neither the model nor what a memory rests on", async () => {
+    await newDatabase();
+    await observe('He says password="hunter2secret9"', '{"message":"password=\\"hunter2secret9\\""}');
+    asked.play([proposes(fact("There is a password.", ["e2", "e3"]))]);
+    expect(await dream()).toMatchObject({ events_scanned: 3, memories_written: 1 });
+    expect(shownIn()).toContain("[masked]");
+    expect(shownIn()).not.toContain("hunter2secret9");
+    expect(JSON.stringify(await memory())).not.toContain("hunter2secret9");
   });
 
   test("hostile events are data: they open no fence, and what a model makes of them is checked like anything else", async () => {
@@ -519,6 +606,74 @@ describe("an engine that does not answer", () => {
     });
     asked.play([proposes(fact("Later."))]);
     expect(await dream()).toMatchObject({ status: "done", events_scanned: 1 });
+  });
+
+  test.each([
+    ["with proposals", { text: ["I would rather talk."] }],
+    ["for its filter", { status: 400, errorBody: { error: { message: "Blocked by the content filtering policy" } } }],
+    ["for its size", { status: 413 }],
+  ])("%s to one event skips it, and reads the others", async (_what, failing) => {
+    await newDatabase();
+    await observe("two", "poison", "four", "five");
+    asked.play((request) =>
+      JSON.stringify(request.body).includes("poison") ? failing : proposes(fact("Read.", ["e1"])),
+    );
+    let [scanned, skipped] = [0, 0];
+    const failures: unknown[] = [];
+    for (let dreams = 0, isBehind = true; isBehind && dreams < 5; dreams++) {
+      const run = await dream();
+      const stats = run["stats"] as { skipped_events: number; more_events: boolean; failure: Json | null };
+      expect(run).toMatchObject({ status: "done" });
+      if (stats.skipped_events > 0 || stats.more_events) failures.push(stats.failure?.["code"]);
+      scanned += Number(run["events_scanned"]);
+      skipped += stats.skipped_events;
+      isBehind = stats.more_events;
+    }
+    expect({ scanned, skipped }).toEqual({ scanned: 5, skipped: 1 });
+    expect(failures).not.toEqual([]);
+    expect(failures).not.toContain(undefined);
+    expect(await contents()).toEqual(["Read."]);
+  });
+
+  test("to any event ends the run after some of them", async () => {
+    await newDatabase();
+    await observe("two", "three", "four", "five", "six", "seven");
+    asked.play(() => ({ status: 413 }));
+    expect(await dream()).toMatchObject({
+      status: "done",
+      events_scanned: 5,
+      stats: { skipped_events: 5, more_events: true, failure: { code: "context_too_large" } },
+    });
+  });
+
+  test("to a later question keeps what was proposed before, and the run says why it ended", async () => {
+    await newDatabase();
+    await observe("a".repeat(70_000), "b".repeat(70_000));
+    asked.play([proposes(fact("Kept.")), { status: 401 }]);
+    expect(await dream()).toMatchObject({
+      status: "done",
+      memories_written: 1,
+      stats: {
+        questions: 1,
+        more_events: true,
+        failure: { code: "engine_failed", message: expect.stringContaining("401") },
+      },
+    });
+    expect(await contents()).toEqual(["Kept."]);
+    // What was read once is not read again.
+    asked.play(() => proposes());
+    await dream();
+    expect(shownIn()).not.toContain("says ann");
+  });
+
+  test("is not asked where a full answer does not fit in the tokens that are left", async () => {
+    await newDatabase();
+    await observe("a".repeat(70_000), "b".repeat(70_000));
+    asked.play([{ ...proposes(fact("Kept.")), usage: { input: 191_500, output: 20 } }]);
+    expect(await dream()).toMatchObject({
+      status: "done",
+      stats: { questions: 1, more_events: true, failure: null },
+    });
   });
 
   test("with proposals is asked again", async () => {

@@ -36,7 +36,9 @@ export async function askForProposals(
   const read = answers.filter((each) => each !== undefined);
   if (read.length === 0) {
     const message = `the model did not hand in proposals with the tool ${PROPOSE_TOOL.name}`;
-    throw new RunStopped("engine_failed", message, { retryable: true });
+    const unusable = new RunStopped("engine_failed", message, { retryable: true, isOfContent: true });
+    unusable.usage = usage;
+    throw unusable;
   }
   const malformed = read.reduce((sum, each) => sum + each.malformed, 0);
   return { proposals: read.flatMap((each) => each.proposals), malformed, usage };

@@ -22,7 +22,7 @@ import { DREAM_JOB, dreamerOf, dreamPayload } from "./dream-job.ts";
 import { Gathering, type Gathered } from "./gather.ts";
 import { DREAMING_LIMITS } from "./limits.ts";
 import type { DreamingMetrics } from "./metrics.ts";
-import { comparedNodes, DreamPlanner, needsOf, type DreamPlan } from "./plan.ts";
+import { comparedNodes, DreamPlanner, endedEdges, needsOf, type DreamPlan } from "./plan.ts";
 import type { EventSource } from "./ports.ts";
 import type { Refusal } from "./resolve.ts";
 import type { PipelineRuns, RunError, RunStats } from "./runs.ts";
@@ -129,12 +129,14 @@ class Dream {
   async #commit(place: Place, gathered: Gathered, { realms, max_writes: maxWrites }: MemorySettings["dreaming"]) {
     const { memory, runs, metrics } = this.#deps;
     const { databaseId, runId } = place;
+    const { focus } = readPayload(dreamPayload, this.#job);
     const { resolved, eventsScanned, watermark, position } = gathered;
     const proposals = resolved.length + gathered.refused.length;
     this.#job.progress({ phase: "writing", events: eventsScanned, proposals, written: 0 });
     const rights = realmRights(dreamerOf(place.database));
     const entities = await this.#entities(databaseId, gathered);
-    const context = { runId, realms, rights, maxWrites, entities };
+    const edgesWritten = await runs.edgesWritten(databaseId, endedEdges(resolved));
+    const context = { runId, realms, rights, maxWrites, entities, edgesWritten };
     const operation: Operation<DreamPlan> = {
       items: Math.max(1, resolved.length),
       needs: needsOf(resolved),
@@ -147,7 +149,8 @@ class Dream {
           memoriesWritten: nodesOf(plan),
           stats: statsOf(gathered, plan),
         }),
-        runs.advanceStatement(databaseId, "dreaming", watermark, position),
+        // A focus may have had the model pass over whatever it is not about.
+        ...(focus === null ? [runs.advanceStatement(databaseId, "dreaming", watermark, position)] : []),
         ...runs.changeStatements(runId, plan.changes),
       ],
       refused: lost,
@@ -231,7 +234,8 @@ function nodesOf({ changes }: DreamPlan): number {
   return changes.filter(({ kind }) => kind === "node").length;
 }
 
-function statsOf({ resolved, refused, usage, questions, isBehind }: Gathered, plan: DreamPlan): RunStats {
+function statsOf(gathered: Gathered, plan: DreamPlan): RunStats {
+  const { resolved, refused, usage, questions, isBehind, skippedEvents, failure } = gathered;
   const counts: Partial<Record<Refusal, number>> = {};
   for (const reason of [...refused, ...plan.refused]) counts[reason] = (counts[reason] ?? 0) + 1;
   return {
@@ -243,5 +247,7 @@ function statsOf({ resolved, refused, usage, questions, isBehind }: Gathered, pl
     input_tokens: usage.input_tokens,
     output_tokens: usage.output_tokens,
     more_events: isBehind,
+    skipped_events: skippedEvents,
+    failure: failure === undefined ? null : { code: failure.code, message: failure.message },
   };
 }

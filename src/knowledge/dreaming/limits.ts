@@ -13,16 +13,24 @@ export const DREAMING_LIMITS = {
   neighbours: 100,
   neighbourPool: 2_000,
   neighbourChars: 500,
+  /** Of the line of a memory, and of all lines of memories and edges together. */
+  memoryLineChars: 700,
+  memoriesChars: 60_000,
+  shownTags: 5,
   edges: 200,
   /** Old memories that a deep dream is shown. */
   oldMemories: 100,
   /** Proposals of one answer that are looked at. */
   proposals: 200,
+  /** Proposals of a run that are looked at, for each record that it may write: most are refused at times, or all. */
+  proposalsPerWrite: 3,
   evidence: 10,
   /** What is kept of an event that a memory rests on. */
   excerptChars: 200,
   reasonChars: 500,
   attempts: 3,
+  /** Events that a run passes over because the engine fails on each of them alone; then it ends, and says so. */
+  skippedEvents: 5,
   /** What the model may say to one question, its thinking included. */
   answerBytes: 4 * 1024 * 1024,
   /** Characters of events below which another question is not worth its price. */

@@ -1,5 +1,6 @@
 import { duplicateKeyOf } from "../memory/content-hash.ts";
 import type { Draft, RecordKey } from "../memory/draft.ts";
+import { FIELDS } from "../memory/fields.ts";
 import { MEMORY_LIMITS } from "../memory/limits.ts";
 import type { EdgeRecord, NodeRecord, Props } from "../memory/model.ts";
 import type { RealmRights } from "../memory/realms.ts";
@@ -25,16 +26,18 @@ export type PlanContext = {
   maxWrites: number;
   /** The ids among what the proposals are about, and are linked with, that are entities. */
   entities: ReadonlySet<string>;
+  /** The versions of edges, `<id> <version>`, that a dream or a pipeline wrote: others were stated by a person. */
+  edgesWritten: ReadonlySet<string>;
 };
 
 /** What the plan must know of the catalog. */
 export function needsOf(resolved: readonly Resolved[]): Needs {
   const keys: RecordKey[] = [];
   const duplicateKeys: string[] = [];
-  const edgesOf: string[] = [];
+  const edgesOf = new Set<string>();
   const seen = (record: SeenNode | SeenEdge): void => {
     keys.push({ kind: record.kind, id: record.id });
-    if (record.kind === "node") edgesOf.push(record.id);
+    if (record.kind === "node") edgesOf.add(record.id);
   };
   for (const each of resolved) {
     switch (each.action) {
@@ -57,7 +60,15 @@ export function needsOf(resolved: readonly Resolved[]): Needs {
         if (each.by.kind !== "link") seen(each.by);
     }
   }
-  return { keys, duplicateKeys, edgesOf };
+  return { keys, duplicateKeys, edgesOf: [...edgesOf] };
+}
+
+/** The edges that proposals would end. */
+export function endedEdges(resolved: readonly Resolved[]): string[] {
+  const ended = resolved.flatMap((each) =>
+    each.action === "invalidate" && each.target.kind === "edge" ? [each.target.id] : [],
+  );
+  return [...new Set(ended)];
 }
 
 /** The memories that proposals would end, or let stand for others: whose edges say what they are about. */
@@ -211,6 +222,7 @@ export class DreamPlanner {
     if (found === undefined || found.version !== target.version || !holds(found)) return "changed";
     if (!this.#context.realms.includes(found.realm)) return "realm";
     if (by.kind === "node") return "rule";
+    if (!this.#context.edgesWritten.has(`${found.id} ${found.version}`)) return "stated";
     const instead = this.#draft.edge(by.kind === "edge" ? by.id : (this.#links.get(by.key) ?? ""));
     if (instead === undefined) return "unknown_record";
     if (!holds(instead)) return "changed";
@@ -276,7 +288,12 @@ export class DreamPlanner {
     const briefly = evidence.map((each) => ("event" in each ? { event: each.event } : each));
     const all = { ...props, dream: { run, reason, evidence } };
     const brief = { ...props, dream: { run, evidence: briefly } };
-    return [all, brief].find(fits) ?? { ...props };
+    // As callers may give it, for a record must pass that check again where it is imported or synchronized.
+    for (const each of [all, brief]) {
+      const read = FIELDS.props.safeParse(each);
+      if (read.success) return read.data;
+    }
+    return { ...props };
   }
 
   #isTouched(kind: RecordKey["kind"], id: string): boolean {
@@ -287,10 +304,6 @@ export class DreamPlanner {
     const proposal = this.#proposal;
     this.#changes.set(`${kind} ${id}`, { kind, id, proposal, versionBefore, versionAfter });
   }
-}
-
-function fits(props: Props): boolean {
-  return Buffer.byteLength(JSON.stringify(props)) <= MEMORY_LIMITS.propsBytes;
 }
 
 function holds({ validToUs, invalidatedAtUs }: Pick<NodeRecord, "validToUs" | "invalidatedAtUs">): boolean {

@@ -6,7 +6,7 @@ export type ObservedEvent = {
   id: string;
   /** RFC 3339. */
   at: string;
-  /** A JSON object: the row. */
+  /** A JSON object: the row, with its secrets masked. */
   text: string;
 };
 

@@ -13,6 +13,7 @@ test.each([
   ["the same entity by another relation", edge("ann", "works_at", "acme"), edge("ann", "likes", "initech"), false],
   ["the same relation at the other end", edge("ann", "manages", "bob"), edge("acme", "manages", "ann"), false],
   ["a relation that says nothing", edge("ann", "related_to", "acme"), edge("ann", "related_to", "initech"), false],
+  ["the same two, that says nothing", edge("ann", "works_at", "acme"), edge("ann", "mentions", "acme"), false],
   ["other entities", edge("ann", "works_at", "acme"), edge("bob", "works_at", "initech"), false],
   ["memories, which are no entities", edge("m1", "about", "m2"), edge("m1", "about", "m3"), false],
   ["another graph", edge("ann", "works_at", "acme", "people"), edge("ann", "works_at", "initech", "people"), false],

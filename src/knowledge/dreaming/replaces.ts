@@ -18,7 +18,7 @@ export function mayReplaceEdge(old: Ends, by: Ends, isEntity: IsEntity): boolean
   if (old.namespace !== DEFAULT_NAMESPACE || by.namespace !== DEFAULT_NAMESPACE) return false;
   const areEntities = isEntity(old.src) && isEntity(old.dst);
   const samePair = [old.src, old.dst].toSorted().join() === [by.src, by.dst].toSorted().join();
-  if (areEntities && samePair) return true;
+  if (areEntities && samePair && !VAGUE.has(by.rel)) return true;
   const sameEnd = (old.src === by.src && isEntity(old.src)) || (old.dst === by.dst && isEntity(old.dst));
   return old.rel === by.rel && !VAGUE.has(old.rel) && sameEnd;
 }

@@ -81,7 +81,7 @@ export type ResolveContext = {
 };
 
 /** A name that the model gave to what its answer adds. */
-type Named = ({ kind: "node" } & End) | { kind: "link"; key: string };
+type Named = ({ kind: "node"; isEntity: boolean } & End) | { kind: "link"; key: string };
 
 type End = { id: string; realm: string };
 
@@ -116,11 +116,16 @@ export function resolveProposals(
 
 function resolve(proposal: Proposal, names: Map<string, Named>, context: ResolveContext): Resolved {
   const evidence = evidenceOf(proposal, context);
-  const reason = cut(maskSecrets(proposal.reason), DREAMING_LIMITS.reasonChars);
+  const reason = reasonOf(proposal);
   if ("importance" in proposal) checkImportance(proposal.importance);
   const why = { reason, evidence };
   const { shown } = context;
-  const node = (name: string): SeenNode => seenNode(must(shown.nodes.get(name)));
+  // An entity is no statement: nothing replaces it, and it replaces nothing.
+  const memory = (name: string): SeenNode => {
+    const found = must(shown.nodes.get(name));
+    if (found.kind !== "memory") throw new Refused("rule");
+    return seenNode(found);
+  };
   const end = (name: string): End => {
     const added = names.get(name);
     return added?.kind === "node" ? added : must(shown.nodes.get(name));
@@ -130,7 +135,7 @@ function resolve(proposal: Proposal, names: Map<string, Named>, context: Resolve
       const { input, realm } = addedNode(proposal, context);
       const isEntity = input.kind === "entity";
       const id = isEntity ? entityId(realm, input.entity_kind ?? "", input.name ?? "") : context.newId();
-      if (proposal.name_it !== undefined) names.set(proposal.name_it, { kind: "node", id, realm });
+      if (proposal.name_it !== undefined) names.set(proposal.name_it, { kind: "node", id, realm, isEntity });
       return { ...why, action: "add", id, input, realm };
     }
     case "update": {
@@ -161,8 +166,8 @@ function resolve(proposal: Proposal, names: Map<string, Named>, context: Resolve
       return { ...why, action: "link", key, id: edgeId({ ...input, realm }), input, realm };
     }
     case "merge": {
-      const into = node(proposal.into);
-      const from = [...new Set(proposal.from)].map(node);
+      const into = memory(proposal.into);
+      const from = [...new Set(proposal.from)].map(memory);
       if (from.some(({ id }) => id === into.id)) throw new Refused("malformed");
       const { content } = proposal;
       const said = content === undefined ? {} : { content: accepted(FIELDS.content, content, "content") };
@@ -171,11 +176,12 @@ function resolve(proposal: Proposal, names: Map<string, Named>, context: Resolve
     case "invalidate": {
       const seen = (name: string): SeenNode | SeenEdge => {
         const edge = shown.edges.get(name);
-        return edge === undefined ? node(name) : seenEdge(edge);
+        return edge === undefined ? memory(name) : seenEdge(edge);
       };
       const target = seen(proposal.target);
       const by = replacement(proposal.by, names, seen);
       if ("id" in by && by.id === target.id) throw new Refused("rule");
+      if ((target.kind === "node") !== (by.kind === "node")) throw new Refused("rule");
       return { ...why, action: "invalidate", target, by };
     }
   }
@@ -189,6 +195,7 @@ function replacement(
 ): SeenNode | SeenEdge | { kind: "link"; key: string } {
   const added = names.get(name);
   if (added === undefined) return seen(name);
+  if (added.kind === "node" && added.isEntity) throw new Refused("rule");
   return added.kind === "link" ? added : { kind: "node", id: added.id, version: 0 };
 }
 
@@ -199,7 +206,7 @@ function evidenceOf({ evidence }: Proposal, { shown, mode }: ResolveContext): Ev
     const event = shown.events.get(name);
     if (event !== undefined) {
       const { id, at, text } = event;
-      return { event: id, at, text: cut(maskSecrets(text), DREAMING_LIMITS.excerptChars) };
+      return { event: id, at, text: cut(text, DREAMING_LIMITS.excerptChars) };
     }
     const memory = mode === "deep" ? shown.nodes.get(name) : undefined;
     if (memory === undefined) throw new Refused("unknown_event");
@@ -217,6 +224,15 @@ function addedNode(
   const about = kind === "memory" ? { memory_type: memory_type ?? "fact" } : { entity_kind, name };
   const given = { realm, kind, ...about, content, tags, importance, trust: "derived", source: sourceOf(runId) };
   return { input: accepted(nodeInput, given), realm };
+}
+
+const NO_REASON = "no reason was given";
+
+/** As `invalidationReason` takes it: a record with another one could not be imported or synchronized any more. */
+function reasonOf({ reason }: Proposal): string {
+  const line = maskSecrets(reason.toWellFormed().replaceAll(/\p{Cc}+/gu, " ")).trim();
+  const read = FIELDS.reason.safeParse(cut(line, DREAMING_LIMITS.reasonChars));
+  return read.success ? read.data : NO_REASON;
 }
 
 function checkImportance(importance: number | undefined): void {

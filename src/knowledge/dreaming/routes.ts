@@ -59,7 +59,7 @@ const runRoute = defineRoute({
   description:
     "Has the agent's engine read the events of the table `firehose` that no dream has read, and turn them into memories. It " +
     "is a job, one at a time for each database. What it writes is `derived`, lies in the realms of the settings, and can be " +
-    "taken back.",
+    "taken back. `deep` and `focus` need the role `write`; a dream with a `focus` leaves its events to the next dream, too.",
   headers: inDatabase,
   json: z
     .strictObject({

@@ -288,6 +288,15 @@ export class PipelineRuns {
     return statements;
   }
 
+  /** The versions of those edges that runs of a database wrote, each as `<id> <version>`. */
+  async edgesWritten(databaseId: number, ids: readonly string[]): Promise<Set<string>> {
+    const sql =
+      "SELECT c.record_id, c.version_after FROM dreaming_runs r JOIN dreaming_changes c ON c.run_id = r.id " +
+      "WHERE r.database_id = ? AND c.record_kind = 'edge' AND c.record_id = ?";
+    const found = await Promise.all(ids.map((id) => this.#records.rows(sql, [databaseId, id])));
+    return new Set(found.flat().map((row) => `${String(row["record_id"])} ${Number(row["version_after"])}`));
+  }
+
   /** Those that were not taken back, in the order of proposals. */
   async changes(runId: string): Promise<RunChange[]> {
     const sql =

@@ -1,5 +1,5 @@
 import type { AuditLog, Origin } from "../../auth/audit.ts";
-import type { Caller } from "../../auth/caller.ts";
+import { roleIncludes, type Caller } from "../../auth/caller.ts";
 import { ownerOf } from "../../auth/owner.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { MemoryScope, MemoryService } from "../memory/service.ts";
@@ -30,14 +30,20 @@ export class DreamingService {
     return this.#deps.memory.scope(caller, database);
   }
 
-  /** Queues a dream of a database, unless one is queued or running. */
-  request(
+  /**
+   * Queues a dream of a database, unless one is queued or running. Throws `forbidden` where a reader would say what the
+   * model looks for, or have it go over memories that it has gone over before.
+   */
+  async request(
     { databaseId, caller }: MemoryScope,
     database: string,
     asked: { mode: DreamMode; focus: string | undefined },
   ): Promise<DreamAsked> {
+    if ((asked.mode === "deep" || asked.focus !== undefined) && !roleIncludes(caller.role, "write")) {
+      throw new EngineError("forbidden", `a deep or focused dream needs the role write; the token has ${caller.role}`);
+    }
     const requestedBy = ownerOf(caller);
-    return this.#deps.queue.request({ ...asked, databaseId, database, trigger: "manual", requestedBy });
+    return await this.#deps.queue.request({ ...asked, databaseId, database, trigger: "manual", requestedBy });
   }
 
   list({ databaseId }: MemoryScope, page: RunList): Promise<PipelineRun[]> {

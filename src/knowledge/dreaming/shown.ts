@@ -1,4 +1,3 @@
-import { maskSecrets } from "../memory/secrets.ts";
 import type { EdgeRecord, NodeRecord } from "../memory/model.ts";
 import { DREAMING_LIMITS } from "./limits.ts";
 import type { ObservedEvent } from "./ports.ts";
@@ -24,27 +23,48 @@ function named<T>(letter: string, items: readonly T[]): Map<string, T> {
 
 /** The events, a line each. */
 export function eventsText({ events }: Pick<Shown, "events">): string {
-  return [...events]
-    .map(([name, { text }]) => `${name}: ${cut(maskSecrets(text), DREAMING_LIMITS.eventChars)}`)
-    .join("\n");
+  return [...events].map(([name, { text }]) => `${name}: ${cut(text, DREAMING_LIMITS.eventChars)}`).join("\n");
 }
 
 /** Memories, entities and the edges between them, a line each. */
 export function memoriesText({ nodes, edges }: Pick<Shown, "nodes" | "edges">): string {
   const nameOf = new Map([...nodes].map(([name, { id }]) => [id, name]));
-  const lines = [...nodes].map(([name, node]) => {
-    const { realm, kind, memoryType, entityKind, trust, importance, tags } = node;
-    const about = { realm, kind, type: memoryType ?? entityKind, trust, importance, ...(tags.length > 0 && { tags }) };
-    const said = {
-      ...(node.name !== undefined && { name: node.name }),
-      content: cut(node.content, DREAMING_LIMITS.neighbourChars),
-    };
-    return `${name}: ${JSON.stringify({ ...about, ...said })}`;
-  });
+  const lines = [...nodes].map(([name, node]) => `${name}: ${lineOf(node)}`);
   const links = [...edges].map(
     ([name, { src, dst, rel }]) => `${name}: ${nameOf.get(src) ?? "?"} ${rel} ${nameOf.get(dst) ?? "?"}`,
   );
   return [...lines, ...links].join("\n");
+}
+
+function lineOf(node: NodeRecord): string {
+  const { realm, kind, memoryType, entityKind, trust, importance } = node;
+  const tags = node.tags.slice(0, DREAMING_LIMITS.shownTags);
+  const about = { realm, kind, type: memoryType ?? entityKind, trust, importance };
+  const said = {
+    ...(node.name !== undefined && { name: cut(node.name, DREAMING_LIMITS.excerptChars) }),
+    content: cut(node.content, DREAMING_LIMITS.neighbourChars),
+    ...(tags.length > 0 && { tags }),
+  };
+  return cut(JSON.stringify({ ...about, ...said }), DREAMING_LIMITS.memoryLineChars);
+}
+
+/** A name, and the blanks and marks of a line. */
+const FRAME_CHARS = 16;
+
+/** The first nodes whose lines fit. */
+export function fittingNodes(nodes: readonly NodeRecord[], chars: number): NodeRecord[] {
+  return fitting(nodes, chars, lineOf);
+}
+
+/** The first edges whose lines fit. */
+export function fittingEdges(edges: readonly EdgeRecord[], chars: number): EdgeRecord[] {
+  return fitting(edges, chars, ({ rel }) => rel);
+}
+
+function fitting<T>(items: readonly T[], chars: number, lineOfItem: (item: T) => string): T[] {
+  let left = chars;
+  const end = items.findIndex((item) => (left -= lineOfItem(item).length + FRAME_CHARS) < 0);
+  return end < 0 ? [...items] : items.slice(0, end);
 }
 
 export function cut(text: string, chars: number): string {

@@ -55,4 +55,6 @@ export type EngineProblem = {
   retryable: boolean;
   /** What the provider asks to be left alone for, in ms. */
   retryAfterMs?: number | undefined;
+  /** Whether it is about what was asked: another question may do better, the same one hardly. */
+  isOfContent?: boolean | undefined;
 };

@@ -14,6 +14,14 @@ function refusal(
 }
 
 it.each([
+  [400, "Output blocked by content filtering policy", {}],
+  [400, "Invalid prompt: it was flagged", { type: "invalid_request_error", code: "invalid_prompt" }],
+])("status %i (%s) is about what was asked", (status, words, names) => {
+  const error = refusal(status, words, { data: { error: { message: words, ...names } } });
+  expect(problemOf(error, KEY)).toMatchObject({ code: "engine_failed", retryable: false, isOfContent: true });
+});
+
+it.each([
   [429, "slow down", "rate_limited", true],
   [529, "Overloaded", "rate_limited", true],
   [408, "late", "engine_timeout", true],

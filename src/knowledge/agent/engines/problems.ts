@@ -28,7 +28,12 @@ export function problemOfFinish(reason: FinishReason): EngineProblem | undefined
     case "error":
       return { code: "engine_failed", message: "the provider ended its answer with an error", retryable: true };
     case "content-filter":
-      return { code: "engine_failed", message: "the provider withheld the rest of the answer", retryable: false };
+      return {
+        code: "engine_failed",
+        message: "the provider withheld the rest of the answer",
+        retryable: false,
+        isOfContent: true,
+      };
     case "stop":
     case "length":
     case "tool-calls":
@@ -129,6 +134,9 @@ function ofRefusal(refusal: Refusal): EngineProblem {
   if (statusCode === 413 || has(TOO_LARGE_NAMES) || (mayBeTooLarge && TOO_LARGE_WORDS.test(words))) {
     return { code: "context_too_large", message, retryable: false };
   }
+  if (has(WITHHELD_NAMES) || (mayBeTooLarge && WITHHELD_WORDS.test(words))) {
+    return { code: "engine_failed", message, retryable: false, isOfContent: true };
+  }
   const isServers = (statusCode ?? 0) >= 500 || names.includes("api_error") || names.includes("server_error");
   return { code: "engine_failed", message, retryable: refusal.isRetryable ?? isServers, ...wait };
 }
@@ -139,6 +147,9 @@ const TIMEOUT_CODES = new Set([
   "UND_ERR_HEADERS_TIMEOUT",
   "UND_ERR_BODY_TIMEOUT",
 ]);
+/** What providers say of a question, or of an answer to it, that their filters do not let pass. */
+const WITHHELD_NAMES = new Set(["content_filter", "content_policy_violation", "invalid_prompt"]);
+const WITHHELD_WORDS = /content[ _-]?(?:filter|policy|management policy)|filtering policy/i;
 
 /** Nothing came, or what came is not an answer. */
 function ofTransport(causes: readonly unknown[]): EngineProblem {

@@ -64,13 +64,18 @@ export async function modelStep(request: StepRequest, hooks: StepHooks): Promise
     return step;
   } catch (error) {
     signal.throwIfAborted();
-    throw error instanceof RunStopped ? error : stoppedBy(error, engine);
+    const stopped = error instanceof RunStopped ? error : stoppedBy(error, engine);
+    stopped.usage ??= step.usage;
+    throw stopped;
   }
 }
 
 function stoppedBy(error: unknown, engine: OpenedEngine): RunStopped {
   if (error instanceof Error && error.name === "AI_ToolChoiceViolationError") {
-    return new RunStopped("engine_failed", "the model did not call the tool that it must", { retryable: true });
+    return new RunStopped("engine_failed", "the model did not call the tool that it must", {
+      retryable: true,
+      isOfContent: true,
+    });
   }
   return RunStopped.of(engine.problemOf(error));
 }
@@ -107,7 +112,9 @@ function finish(step: StepResult, { usage, finishReason }: Part<"finish-step">):
   const [input, output] = [countOf(usage.inputTokens), countOf(usage.outputTokens)];
   step.usage = { input_tokens: input, output_tokens: output, total_tokens: input + output };
   if (finishReason === "length" && step.calls.length === 0) {
-    throw new RunStopped("context_too_large", "the model came to the end of the tokens that it may say");
+    throw new RunStopped("context_too_large", "the model came to the end of the tokens that it may say", {
+      isOfContent: true,
+    });
   }
   const problem = problemOfFinish(finishReason);
   if (problem !== undefined) throw RunStopped.of(problem);

@@ -1,6 +1,6 @@
 import { EngineError } from "../../../core/errors.ts";
 import type { EngineProblem } from "../engines/engine.ts";
-import type { RunErrorCode, RunStatus } from "./events.ts";
+import type { RunErrorCode, RunStatus, Usage } from "./events.ts";
 
 /** Why a run ends before its answer is whole. */
 export class RunStopped extends Error {
@@ -8,21 +8,26 @@ export class RunStopped extends Error {
   readonly retryable: boolean;
   /** How long a provider asks to be left alone, where it does. */
   readonly retryAfterMs: number | undefined;
+  /** Whether it is about what was asked, and not about the provider or the way to it. */
+  readonly isOfContent: boolean;
+  /** The tokens that the question took all the same, where the provider says so. */
+  usage: Usage | undefined;
 
   constructor(
     code: RunErrorCode,
     message: string,
-    { retryable = false, retryAfterMs }: { retryable?: boolean; retryAfterMs?: number | undefined } = {},
+    { retryable = false, retryAfterMs, isOfContent }: Partial<Omit<EngineProblem, "code" | "message">> = {},
   ) {
     super(message);
     this.name = "RunStopped";
     this.code = code;
     this.retryable = retryable;
     this.retryAfterMs = retryAfterMs;
+    this.isOfContent = isOfContent ?? code === "context_too_large";
   }
 
-  static of({ code, message, retryable, retryAfterMs }: EngineProblem): RunStopped {
-    return new RunStopped(code, message, { retryable, retryAfterMs });
+  static of({ code, message, ...rest }: EngineProblem): RunStopped {
+    return new RunStopped(code, message, rest);
   }
 }
 
