@@ -180,6 +180,29 @@ async function placed(temporary: string, file: string): Promise<boolean> {
   }
 }
 
+/** What a file is called for the moment in which it is deleted. */
+const ASIDE = ".aside";
+
+function hexOf(random: Random): string {
+  return Buffer.from(random.fill(new Uint8Array(6))).toString("hex");
+}
+
+/**
+ * What a pass that was killed has left: files half written go, and one that was being deleted has its name again, or, where
+ * that is taken, another one, for it may be what somebody wrote in that moment. Whoever calls it holds the lock of the sync.
+ */
+export async function removeLeftovers({ path }: MemoryFolder): Promise<void> {
+  for (const name of await readdir(path)) {
+    const left = /^(.+\.md)\.([0-9a-f]{12})(?:\.tmp|\.aside)$/u.exec(name);
+    if (left === null) continue;
+    const [, fact = "", hex = ""] = left;
+    const file = join(path, name);
+    if (name.endsWith(ASIDE) && !(await placed(file, join(path, fact))))
+      await placed(file, join(path, `${fact.slice(0, -".md".length)}-${hex}.md`));
+    await rm(file, { force: true });
+  }
+}
+
 /** Deletes a file of the folder, if it still is what it was. */
 export async function removeFile(
   folder: MemoryFolder,
@@ -190,7 +213,7 @@ export async function removeFile(
   const now = await readBytes(file);
   if (now === undefined || hashOf(now.content) !== before) return false;
   // Moved away first: what somebody writes in this moment is another file, and stays.
-  const aside = temporaryBeside(file, random);
+  const aside = `${file}.${hexOf(random)}${ASIDE}`;
   await rename(file, aside);
   const moved = await readBytes(aside);
   if (moved !== undefined && hashOf(moved.content) === before) {

@@ -4,7 +4,16 @@ import type { NodeRecord } from "../memory/model.ts";
 import { maskSecrets } from "../memory/secrets.ts";
 import { curate, needsCuration, uncurated, type Curation } from "./curation.ts";
 import { linksIn, parseFact, printFact, type FactFile } from "./fact-file.ts";
-import { filesIn, readText, removeFile, writeText, type MemoryFolder, type SeenFile, type Skipped } from "./folder.ts";
+import {
+  filesIn,
+  readText,
+  removeFile,
+  writeText,
+  type MemoryFolder,
+  type SeenFile,
+  type Skipped,
+  removeLeftovers,
+} from "./folder.ts";
 import { INDEX_NAME, withEntries, type IndexEntry } from "./index-file.ts";
 import { linkEdges } from "./links.ts";
 import { nodeHash, type ProjectMemory } from "./project-memory.ts";
@@ -54,6 +63,7 @@ export async function syncProject(
   synced: ProjectState,
 ): Promise<{ done: Done[]; state: ProjectState }> {
   const { clock, folder, memory } = deps;
+  if (!deps.isDry) await removeLeftovers(folder);
   const readAtMs = clock.nowMs();
   const { files, skipped } = await filesIn(folder);
   const sinceThen = await memory.changed(synced.untilUs);
