@@ -15,7 +15,7 @@ import { systemRandom } from "../core/random.ts";
 import { checksumOf } from "../format/checksum.ts";
 import { openFilesystemStore } from "../io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
-import { createBackup, type CreateOptions } from "./create.ts";
+import { createBackup, type CreateOptions, type CreatePorts } from "./create.ts";
 import { Repository } from "./repository.ts";
 import { restoreBackup, type Restored } from "./restore.ts";
 
@@ -52,10 +52,20 @@ export async function openWorld() {
       ]);
       return key;
     },
-    create: (changed: { store?: ObjectStore; repository?: Repository } & Partial<CreateOptions> = {}) => {
-      const { store: from = store, repository: into = repository, ...options } = changed;
+    create: (
+      changed: {
+        store?: ObjectStore;
+        repository?: Repository;
+        reads?: CreatePorts["catalog"];
+      } & Partial<CreateOptions> = {},
+    ) => {
+      const { store: from = store, repository: into = repository, reads = catalog, ...options } = changed;
       const tempDir = join(folder, "tmp", newId());
-      return createBackup(into, { ...PORTS, catalog, store: from }, { keyPrefix: "engine", tempDir, ...options });
+      return createBackup(
+        into,
+        { ...PORTS, catalog: reads, store: from },
+        { keyPrefix: "engine", tempDir, ...options },
+      );
     },
     /** Restores the newest backup into an empty catalog in a folder below. */
     restore: async (into: string, changed: { repository?: Repository } = {}): Promise<Restored> => {

@@ -122,6 +122,27 @@ describe("create and restore", () => {
     expect((await world.catalog.expireSnapshots(id)).id).toBe(id);
   });
 
+  test("a snapshot that goes before it is held is not needed", async () => {
+    await world.addExtent();
+    const { catalog } = world;
+    let gone = 0;
+    const reads = {
+      oldestSnapshot: async () => {
+        const oldest = await catalog.oldestSnapshot();
+        if (gone++ > 2) return oldest;
+        await world.addExtent();
+        await catalog.expireSnapshots((await catalog.head()).id);
+        return oldest;
+      },
+      holdSnapshots: catalog.holdSnapshots.bind(catalog),
+      releaseSnapshots: catalog.releaseSnapshots.bind(catalog),
+      openReader: catalog.openReader.bind(catalog),
+    };
+    await world.create({ reads });
+    expect(gone).toBeGreaterThan(3);
+    expect(await world.restore("r")).toMatchObject({ objects: 4 });
+  });
+
   test("objects that are missing in the store fail the backup, which names a table and says how to go on", async () => {
     const bytes = await (async (key) => [key, await world.store.get(key)] as const)(await world.addExtent());
     const keys = [bytes[0], await world.addExtent(), await world.addExtent()];

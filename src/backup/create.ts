@@ -1,6 +1,6 @@
 import { mkdir, rm } from "node:fs/promises";
 import type { Catalog } from "../catalog/catalog.ts";
-import { SnapshotHolds } from "../catalog/snapshot-holds.ts";
+import { SnapshotHolds, type SnapshotPin } from "../catalog/snapshot-holds.ts";
 import { numbersIn, type CatalogReader, type TransferTable } from "../catalog/transfer/transfer.ts";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
@@ -79,6 +79,9 @@ export async function createBackup(
   }
 }
 
+/** A snapshot is let go once in seconds at most, and held in milliseconds. */
+const HOLD_TRIES = 10;
+
 class Creation {
   readonly #repository: Repository;
   readonly #ports: CreatePorts;
@@ -107,7 +110,7 @@ class Creation {
     const holds = new SnapshotHolds({ ...this.#ports, node: this.#id });
     const pin = holds.open((reason) => this.#stop.abort(reason));
     try {
-      await pin.hold((await this.#ports.catalog.oldestSnapshot()).id);
+      await this.#holdOldest(pin);
       this.#copies = await this.#repository.copies();
       for (const name of this.#copies.keys()) this.#byKey.set(parseObjectName(name)?.keyHash ?? "", name);
       const { keyPrefix } = this.#options;
@@ -123,6 +126,19 @@ class Creation {
     } finally {
       pin.close();
       await holds.close();
+    }
+  }
+
+  /** Nothing has been read yet, so when the oldest goes before it is held, the one after it does as well. */
+  async #holdOldest(pin: SnapshotPin): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      const oldest = await this.#ports.catalog.oldestSnapshot();
+      try {
+        await pin.hold(oldest.id);
+        return;
+      } catch (error) {
+        if (!(error instanceof EngineError && error.code === "snapshot_expired") || tries === HOLD_TRIES) throw error;
+      }
     }
   }
 
