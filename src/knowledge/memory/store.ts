@@ -147,9 +147,12 @@ export class MemoryStore {
     databaseId: number,
     { realms, limit }: { realms: readonly string[]; limit: number },
   ): Promise<NodeRecord[]> {
-    const which = `database_id = ? AND kind = 'node' AND ${CURRENT} AND erased = 0 AND realm IN (${realms.map(() => "?").join(", ")})`;
+    const which = `database_id = ? AND kind = 'node' AND ${CURRENT} AND erased = 0 AND realm = ?`;
     const sql = `SELECT ${READ_COLUMNS} FROM memory_records WHERE ${which} ORDER BY seq DESC, id LIMIT ?`;
-    return nodesThatHold(await this.#records.rows(sql, [databaseId, ...realms, limit]));
+    // Each of its own: for several at once there is no index that has the order.
+    const found = await Promise.all(realms.map((realm) => this.#records.rows(sql, [databaseId, realm, limit])));
+    const newest = found.flat().toSorted((a, b) => Number(b["seq"]) - Number(a["seq"]));
+    return nodesThatHold(newest.slice(0, limit));
   }
 
   /** Nodes of those realms that hold, after an id, in the order of ids; `last` is the id that the page ends with. */
@@ -180,7 +183,10 @@ export class MemoryStore {
     const rights = realmCondition(range.rights);
     const realm =
       range.realm === undefined ? { sql: "", values: [] } : { sql: " AND realm = ?", values: [range.realm] };
-    const also = { sql: ` AND ${CURRENT}${rights.sql}${realm.sql}`, values: [...rights.values, ...realm.values] };
+    const also = {
+      sql: ` AND ${CURRENT}${rights.sql}${realm.sql}`,
+      values: [...rights.values, ...realm.values],
+    };
     return await this.#inOrder(databaseId, range, also);
   }
 
@@ -209,7 +215,9 @@ export class MemoryStore {
     if (found.length < limit) return { versions: found.map(versionOfRow), seq: throughSeq, hasMore: false };
     const seq = Number(found.at(-1)?.["seq"]);
     const whole = found.filter((row) => Number(row["seq"]) < seq);
-    const last = await this.#records.rows(select("seq = ?", ", kind, id, version"), [databaseId, seq, ...also.values]);
+    // As a range: of "seq = ?" SQLite makes a walk through all versions, in an index that has the order.
+    const ofCommit = select("seq >= ? AND seq <= ?", ", kind, id, version");
+    const last = await this.#records.rows(ofCommit, [databaseId, seq, seq, ...also.values]);
     return { versions: [...whole, ...last].map(versionOfRow), seq, hasMore: seq < throughSeq };
   }
 

@@ -103,7 +103,14 @@ CREATE UNIQUE INDEX memory_vectors_by_seq ON memory_vectors (database_id, model,
 CREATE INDEX memory_vectors_by_node ON memory_vectors (database_id, node_id);
 `;
 
+/** What a realm's nodes changed last, of many edges: the brief and consolidation ask for it. */
+const NODES_BY_REALM = `
+CREATE INDEX memory_nodes_by_realm ON memory_records (database_id, realm, seq)
+  WHERE kind = 'node' AND ended_seq IS NULL AND erased = 0;
+`;
+
 export const MEMORY_MIGRATIONS: readonly Migration[] = [
   { name: "memory records", sqlite: 19, postgres: 16, sql: MEMORY_RECORDS },
   { name: "memory vectors", sqlite: 21, postgres: 18, sql: MEMORY_VECTORS },
+  { name: "memory nodes by realm", sqlite: 24, postgres: 21, sql: NODES_BY_REALM },
 ];
