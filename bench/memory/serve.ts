@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { entityId, edgeId } from "../../src/knowledge/memory/ids.ts";
 import { DEFAULT_NAMESPACE, type EdgeRecord, type NodeRecord } from "../../src/knowledge/memory/model.ts";
@@ -7,6 +8,7 @@ import { withTemporaryFolder } from "../support/data-file.ts";
 import { HttpConnection } from "../support/http-connection.ts";
 import { machine, MIB, printTable, quantile, shown } from "../support/report.ts";
 import { startBenchServer, type BenchServer } from "../support/server.ts";
+import { startEmbeddings } from "./embeddings.ts";
 import { corpusOf, type Corpus } from "./texts.ts";
 
 /**
@@ -15,8 +17,10 @@ import { corpusOf, type Corpus } from "./texts.ts";
  * what does it hold then?
  *
  *     node bench/memory/serve.ts [--memories 100000] [--edges 400000] [--questions 500] [--saves 200] [--catalog URL]
+ *         [--dimensions 384]
  *
- * One client asks one thing after the other. The catalog is a file unless a URL of an empty PostgreSQL database is given.
+ * One client asks one thing after the other. The catalog is a file unless a URL of an empty PostgreSQL database is given. With
+ * `--dimensions` memories and questions have vectors of so many, from a provider on this machine that hardly computes.
  */
 const OPTIONS = {
   memories: { type: "string", default: "100000" },
@@ -24,6 +28,7 @@ const OPTIONS = {
   questions: { type: "string", default: "500" },
   saves: { type: "string", default: "200" },
   catalog: { type: "string" },
+  dimensions: { type: "string" },
 } as const;
 
 /** Items in one import. */
@@ -35,11 +40,13 @@ export async function main(args: readonly string[]): Promise<void> {
   const [memories, edges, questions] = [options.count("memories"), options.count("edges"), options.count("questions")];
   const corpus = withDerivedIds(corpusOf({ memories, edges, questions, seed: 1 }));
   const catalog = options.text("catalog");
+  const hasVectors = options.text("dimensions") !== undefined;
+  const embeddings = hasVectors ? await startEmbeddings(options.count("dimensions")) : undefined;
   await withTemporaryFolder(async (home) => {
     const start = (env: Record<string, string>) =>
       startBenchServer({
         home,
-        env: { ...env, ...(catalog !== undefined && { ENGINE_CATALOG_URL: catalog }) },
+        env: { ...env, ...embeddings?.env, ...(catalog !== undefined && { ENGINE_CATALOG_URL: catalog }) },
         tables: [],
       });
     await fill(await start({}), corpus);
@@ -48,7 +55,7 @@ export async function main(args: readonly string[]): Promise<void> {
       const server = await start({ ENGINE_MEMORY_PPR: ppr });
       await measure(server, { ppr, startedMs, corpus, saves: options.count("saves") });
     }
-  });
+  }).finally(() => embeddings?.stop());
 }
 
 /** Entities and edges have the ids that follow from what they are about, or they are not accepted. */
@@ -80,10 +87,27 @@ async function fill(server: BenchServer, { nodes, edges }: Corpus): Promise<void
     const seconds = (performance.now() - startedMs) / 1000;
     const count = nodes.length + edges.length;
     console.log(`import: ${count} records in ${shown(seconds)} s, ${shown(count / seconds)} a second`);
+    const embeddedMs = await untilEmbedded(server);
+    if (embeddedMs !== undefined) console.log(`all have vectors ${shown(embeddedMs / 1000)} s later`);
   } finally {
     await server.stop();
   }
 }
+
+/** Resolves to how long that took; undefined where there is no model. */
+async function untilEmbedded(server: BenchServer): Promise<number | undefined> {
+  const startedMs = performance.now();
+  for (;;) {
+    const response = await fetch(`${server.url}/v1/agent/memory/overview`);
+    const { embedding } = (await response.json()) as { embedding: { state: string; reason: string | null } };
+    if (embedding.state === "off") return undefined;
+    if (embedding.state === "failing") throw new Error(`vectors cannot be had: ${embedding.reason}`);
+    if (embedding.state === "ready") return performance.now() - startedMs;
+    await setTimeout(POLL_MS);
+  }
+}
+
+const POLL_MS = 500;
 
 async function post(server: BenchServer, route: string, body: unknown): Promise<void> {
   const response = await fetch(`${server.url}/v1/agent/memory/${route}`, {

@@ -18,6 +18,7 @@ test("headings are answered by their paragraphs, on both parts of the documents"
 });
 
 test("memory is measured over HTTP, from import to questions", { timeout: 120_000 }, async () => {
-  await runServe(["--memories", "200", "--edges", "400", "--questions", "10", "--saves", "5"]);
+  await runServe(["--memories", "200", "--edges", "400", "--questions", "10", "--saves", "5", "--dimensions", "8"]);
+  expect(printed.join("\n")).toMatch(/^all have vectors/m);
   expect(printed.join("\n").match(/^question( +[0-9.]+){3}$/gm)).toHaveLength(2);
 });
