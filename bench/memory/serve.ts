@@ -12,15 +12,16 @@ import { startEmbeddings } from "./embeddings.ts";
 import { corpusOf, type Corpus } from "./texts.ts";
 
 /**
- * Question: what do a question and a save take over HTTP, with PageRank and without, how many records does an import take
- * in a second, and how long does a server that starts on all of them take until it has answered a first question, and
- * what does it hold then?
+ * Question: what do a question, by the route and by MCP, and a save take over HTTP, with PageRank and without, how many
+ * records does an import take in a second, and how long does a server that starts on all of them take until it has
+ * answered a first question, and what does it hold then?
  *
  *     node bench/memory/serve.ts [--memories 100000] [--edges 400000] [--questions 500] [--saves 200] [--catalog URL]
  *         [--dimensions 384]
  *
- * One client asks one thing after the other. The catalog is a file unless a URL of an empty PostgreSQL database is given. With
- * `--dimensions` memories and questions have vectors of so many, from a provider on this machine that hardly computes.
+ * One client asks one thing after the other. The catalog is a file unless a URL of an empty PostgreSQL database is given.
+ * With `--dimensions` memories and questions have vectors of so many, from a provider on this machine that hardly
+ * computes.
  */
 const OPTIONS = {
   memories: { type: "string", default: "100000" },
@@ -138,15 +139,17 @@ async function measure(
     );
     const asked = await timed(
       server,
-      "query",
+      "/v1/agent/memory/query",
       corpus.questions.map((query) => ({ query })),
     );
+    const called = await timed(server, "/mcp/v1", corpus.questions.map(recallCall));
     const said = Array.from({ length: saves }, (_, i) => ({ memory_nodes: [{ content: `saved ${ppr} ${i}` }] }));
-    const saved = await timed(server, "import", said);
+    const saved = await timed(server, "/v1/agent/memory/import", said);
     printTable(
       ["", "p50 ms", "p95 ms", "CPU ms each"],
       [
         ["question", ...asked],
+        ["the same by MCP", ...called],
         ["save", ...saved],
       ],
     );
@@ -155,8 +158,12 @@ async function measure(
   }
 }
 
+function recallCall(query: string, id: number): unknown {
+  return { jsonrpc: "2.0", id, method: "tools/call", params: { name: "recall_memory", arguments: { query } } };
+}
+
 /** One after the other; the first fifth warms up. */
-async function timed(server: BenchServer, route: string, bodies: readonly unknown[]): Promise<string[]> {
+async function timed(server: BenchServer, path: string, bodies: readonly unknown[]): Promise<string[]> {
   const { hostname, port } = new URL(server.url);
   const connection = await HttpConnection.open(hostname, Number(port));
   const warming = Math.floor(bodies.length / 5);
@@ -166,12 +173,12 @@ async function timed(server: BenchServer, route: string, bodies: readonly unknow
     if (i === warming) cpuBefore = server.cpuSeconds();
     const bytes = Buffer.from(JSON.stringify(body));
     const head =
-      `POST /v1/agent/memory/${route} HTTP/1.1\r\nHost: ${hostname}\r\nContent-Type: application/json\r\n` +
-      `Content-Length: ${bytes.length}\r\n\r\n`;
+      `POST ${path} HTTP/1.1\r\nHost: ${hostname}\r\nContent-Type: application/json\r\n` +
+      `MCP-Protocol-Version: 2025-11-25\r\nContent-Length: ${bytes.length}\r\n\r\n`;
     const startedMs = performance.now();
     const { status, body: text } = await connection.send(head, bytes);
     times.push(performance.now() - startedMs);
-    if (status >= 300) throw new Error(`${route} answered ${status}: ${text}`);
+    if (status >= 300 || text.includes('"isError":true')) throw new Error(`${path} answered ${status}: ${text}`);
   }
   const cpuMs = (server.cpuSeconds() - cpuBefore) * 1000;
   connection.close();
