@@ -52,6 +52,12 @@ describe("where nobody listens", () => {
       ]),
     );
     expect(entities).toMatchObject([{ id }]);
+    const before = await jsonOf(["recall", "the billing queue", "--as-of", "2020-01-01T00:00:00Z"]);
+    expect(before["memories"]).toEqual([]);
+    const unknown = await jsonOf(["recall", "the billing queue", "--known-at", "2020-01-01T00:00:00Z"]);
+    expect(unknown["memories"]).toEqual([]);
+    const refused = await run(["recall", "x", "--as-of", "yesterday"]);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/^error: as_of: .*RFC 3339/)]);
   });
 
   test("two at the same time share one engine, and both are answered", async () => {

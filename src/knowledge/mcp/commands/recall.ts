@@ -6,7 +6,7 @@ import { CliError, EXIT } from "../../../client/failure.ts";
 import { harmless, visible } from "../../../client/text.ts";
 import { callTool, withToolFlags, type ToolFlags } from "./call-tool.ts";
 
-type Flags = ToolFlags & { realm?: string; limit?: string };
+type Flags = ToolFlags & { realm?: string; limit?: string; asOf?: string; knownAt?: string };
 
 export const register: RegisterCommand = (program, context) => {
   const command = program
@@ -14,10 +14,13 @@ export const register: RegisterCommand = (program, context) => {
     .description("Find what is remembered, by a question in plain words, the best first.")
     .argument("<text>", "the question")
     .option("--realm <realm>", "only of this realm; all that you may see by default")
-    .option("--limit <count>", "at most so many memories (1 to 100); as the memory's settings say by default");
+    .option("--limit <count>", "at most so many memories (1 to 100); as the memory's settings say by default")
+    .option("--as-of <time>", "what held then (RFC 3339, as 2026-11-01T00:00:00Z)")
+    .option("--known-at <time>", "as it was recorded by then (RFC 3339)");
   withExamples(withToolFlags(command), [
     'engine recall "On which port does the gateway listen?"',
     'engine recall "how do we deploy" --realm project:web --limit 3 --json',
+    'engine recall "which is the primary database?" --as-of 2026-11-01T00:00:00Z',
   ]).action(context.action((text: string, flags: Flags) => recall(context, text, flags)));
 };
 
@@ -26,6 +29,8 @@ async function recall(context: CliContext, text: string, flags: Flags): Promise<
     query: text,
     realms: flags.realm === undefined ? undefined : [flags.realm],
     limit: limitOf(flags.limit),
+    as_of: flags.asOf,
+    known_at: flags.knownAt,
   });
   if (flags.json === true) await context.writeJson(answer);
   else await writeFound(context, answer);
