@@ -74,10 +74,19 @@ function annotationsOf(role: Tool["role"], { destructive, idempotent }: ToolHint
 type Json = Record<string, unknown>;
 type ObjectSchema = { type: "object" } & Json;
 
+/** By schema and depth: a run offers its tools in each step, and making their schemas takes milliseconds. */
+const schemas = new WeakMap<z.ZodObject, Map<number, ObjectSchema>>();
+
 /** `depth`: of the levels of objects that are described; clients are told less of answers, which explain themselves. */
 function schemaOf(schema: z.ZodObject, { depth }: { depth: number }): ObjectSchema {
+  const made = schemas.get(schema) ?? new Map<number, ObjectSchema>();
+  schemas.set(schema, made);
+  const known = made.get(depth);
+  if (known !== undefined) return known;
   const { $schema: _dialect, ...own } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as Json;
-  return shortened(own, depth) as ObjectSchema;
+  const shown = shortened(own, depth) as ObjectSchema;
+  made.set(depth, shown);
+  return shown;
 }
 
 /**
