@@ -244,7 +244,8 @@ export class Attempt {
     const own = checkedData(data, outputFolder(this.#child.folder));
     reading?.check();
     trace.add({ rows, ...usage });
-    const answer = { rows, columns, ...renderOf(this.#kql) };
+    if (this.#plan === undefined) throw new Error("a query has answered without a plan");
+    const answer = { rows, columns, snapshot: this.#plan.head.id, ...renderOf(this.#kql) };
     if (saveTo === undefined) return { ...answer, body: await bodyOf(own, signal) };
     await saveResult(own, saveTo);
     return { ...answer, body: none() };

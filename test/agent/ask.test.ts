@@ -62,6 +62,7 @@ describe.each(KINDS)("the engine %s", (kind) => {
       ok: true,
       rows: 1,
       total_rows: 1,
+      snapshot_id: expect.stringMatching(/^[1-9]\d*$/),
       truncated: false,
       output: { columns: ["c"], rows: [[100]] },
     });
@@ -79,6 +80,11 @@ describe.each(KINDS)("the engine %s", (kind) => {
     expect(run).toMatchObject({ status: "done", error: null, session_id: started["session_id"], has_more: false });
     const stored = run["events"] as { seq: number; event: string; data: unknown }[];
     expect(stored.map(({ seq, event, data }) => ({ id: seq, event, data }))).toEqual(events);
+    // Whoever asks at that snapshot finds what the model was told.
+    const [found] = run["queries"] as { text: string; snapshot_id: string }[];
+    expect(found?.snapshot_id).toBe(only(events, "tool_result")["snapshot_id"]);
+    const then = `SELECT count(*) AS c FROM logs AT (VERSION => ${found?.snapshot_id}) WHERE level = 'error'`;
+    expect(await rowsOf(url, then)).toEqual([{ c: 100 }]);
   });
 
   test("is told what is wrong with a call, and may mend it", async () => {

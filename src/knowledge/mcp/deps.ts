@@ -67,6 +67,7 @@ export type QueryRunner = {
     /** Of the whole result. */
     rows: number;
     columns: readonly string[];
+    snapshot: number;
     /** NDJSON; must be drained or closed. */
     body: AsyncIterable<Uint8Array>;
   }>;

@@ -77,6 +77,8 @@ export type QueryResult = {
   rows: number;
   /** Names of its columns. */
   columns: readonly string[];
+  /** The newest that it could read: tables without a time of their own were read there. */
+  snapshot: number;
   /** In the format asked for; empty when it is saved. */
   body: AsyncIterable<Uint8Array>;
   /** How a KQL query asks for its rows to be drawn. */

@@ -72,7 +72,15 @@ const runBody = z.object({
   prompt_hash: z.string().nullable().describe("Runs with the same prompt have the same."),
   tool_calls: z.int(),
   usage,
-  queries: z.array(z.object({ language: z.string(), text: z.string(), database: z.string(), total_rows: z.int() })),
+  queries: z.array(
+    z.object({
+      language: z.string(),
+      text: z.string(),
+      database: z.string(),
+      snapshot_id: z.string().optional().describe("The newest that it could read; runs of older servers have none."),
+      total_rows: z.int(),
+    }),
+  ),
   started_at: z.string(),
   finished_at: z.string().nullable(),
   events: z.array(z.object({ seq: z.int(), event: z.string(), data: z.unknown(), at: z.string() })),

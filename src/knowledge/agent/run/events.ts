@@ -28,13 +28,15 @@ export type ToolResultData = {
   /** Of a query: rows that the model was shown, and of the whole result. */
   rows?: number;
   total_rows?: number;
+  /** Of a query: what it was asked of, for one that wants to ask it again. */
+  snapshot_id?: string;
   truncated: boolean;
   duration_ms: number;
 };
 
 /** What an answer rests on. */
 export type Citations = {
-  queries: { language: "sql" | "kql"; text: string; database: string; total_rows: number }[];
+  queries: { language: "sql" | "kql"; text: string; database: string; snapshot_id: string; total_rows: number }[];
   /** Ids of memories that the model was shown. */
   memories: string[];
 };

@@ -31,6 +31,9 @@ export type ToolScope = {
 /** A tool as a model is offered it. */
 export type OfferedTool = { name: string; description: string; inputSchema: Record<string, unknown> };
 
+/** What the query of a call was asked of; of a call without one there is none. */
+type ReadSnapshot = { id?: number };
+
 /** What a call gave: for the model, for the client, and for what the answer rests on. */
 export type ToolOutcome = {
   /** JSON, for the model. */
@@ -77,22 +80,31 @@ export class RunTools {
       if (tool === undefined)
         throw new EngineError("not_found", `there is no tool ${JSON.stringify(name.slice(0, 100))}`);
       const args = this.#within(tool, input);
-      const result = await runTool(tool, this.#toolCall(), args);
-      this.#cite(name, args, result);
-      return answered(result, tool.lists);
+      const read: ReadSnapshot = {};
+      const result = await runTool(tool, this.#toolCall(read), args);
+      const snapshot = read.id === undefined ? {} : { snapshot_id: String(read.id) };
+      this.#cite(name, args, { ...result, ...snapshot });
+      const answer = answered(result, tool.lists);
+      return { ...answer, result: { ...answer.result, ...snapshot } };
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       return refused(asEngineError(error, requestId), requestId);
     }
   }
 
-  #toolCall() {
+  #toolCall(read: ReadSnapshot) {
     const { deps, caller, address, requestId, database, signal, leftMs } = this.#scope;
     const budget = () => ({
       wallMs: Math.max(10, Math.min(AGENT_LIMITS.queryMs, Math.floor(leftMs()))),
       memoryBytes: AGENT_LIMITS.queryMemoryBytes,
     });
-    const queries: ToolDeps["queries"] = { run: (request) => deps.queries.run({ ...request, budget: budget() }) };
+    const queries: ToolDeps["queries"] = {
+      run: async (request) => {
+        const result = await deps.queries.run({ ...request, budget: budget() });
+        read.id = result.snapshot;
+        return result;
+      },
+    };
     const graphs = deps.graphs.within(budget);
     // A row of this database must not have another one read, whatever its reader may see.
     const within = { ...caller, databases: [foldName(database)] };
@@ -118,7 +130,8 @@ export class RunTools {
       const { query: text } = args as { query: string };
       const language = name === "query_sql" ? "sql" : "kql";
       const total_rows = Number(result["row_count"]);
-      this.citations.queries.push({ language, text, database: this.#scope.database, total_rows });
+      const snapshot_id = String(result["snapshot_id"]);
+      this.citations.queries.push({ language, text, database: this.#scope.database, snapshot_id, total_rows });
     }
     if (name !== "recall_memory" && name !== "get_memory") return;
     const memories = (name === "get_memory" ? [result["memory"]] : result["memories"]) as { id?: unknown }[];
@@ -145,6 +158,14 @@ export function badCall(message: string): ToolOutcome {
   return refused(new EngineError("bad_request_body", message), "");
 }
 
+const savingInput = z.strictObject({
+  content: z.string().describe("One statement that is understood on its own."),
+  memory_type: z.enum(MEMORY_TYPES).default("fact"),
+  realm: z.string().optional(),
+  tags: z.array(z.string()).optional(),
+});
+const savingOutput = z.object({ id: z.string(), outcome: z.string() });
+
 /**
  * What a run saves may rest on rows that anybody wrote, so it is `derived`, says which run it is from, and has no topic key:
  * it neither replaces nor ends what a person stated.
@@ -156,13 +177,8 @@ function savingTool(runId: string): Tool {
     description: "Remembers one fact, decision, preference, learning or procedure, where the person asks for that.",
     role: "write",
     hints: { idempotent: true },
-    input: z.strictObject({
-      content: z.string().describe("One statement that is understood on its own."),
-      memory_type: z.enum(MEMORY_TYPES).default("fact"),
-      realm: z.string().optional(),
-      tags: z.array(z.string()).optional(),
-    }),
-    output: z.object({ id: z.string(), outcome: z.string() }),
+    input: savingInput,
+    output: savingOutput,
     run: async ({ deps: { memory }, caller, database }, fields) => {
       const scope = await memory.scope(caller, database);
       const source = `agent run ${runId}`;
