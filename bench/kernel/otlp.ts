@@ -5,62 +5,42 @@ import { logsScanner } from "../../src/format/otlp/scanner.ts";
 import { OTLP_LOGS_SHAPE } from "../../src/format/otlp/shape.ts";
 import { encodeTlm, storedColumns } from "../../src/format/tlm.ts";
 import { tlmRowsAsNdjson } from "../../src/format/tlm-rows.ts";
-import { readArguments } from "../support/arguments.ts";
+import { z } from "zod";
+import { defineBenchmark } from "../suite/benchmark.ts";
 import { decodeByProtobufjs, logsRequest } from "../support/otlp-request.ts";
-import { machine, median, MIB, printTable, shown } from "../support/report.ts";
+import { MIB } from "../support/report.ts";
 
-/**
- * Question: what does a log record cost by OTLP, against the same row as NDJSON, and against protobufjs, which only decodes?
- *
- * Requests of 10,000 records, and the rows that they become as bodies of NDJSON, each sealed into an extent: scanned into
- * columns, counted, encoded. protobufjs decodes the same requests into objects, which are dropped. The sides take turns.
- *
- *     node bench/kernel/otlp.ts [--records 10000] [--rounds 5] [--requests 10]
- */
-const OPTIONS = {
-  records: { type: "string", default: "10000" },
-  rounds: { type: "string", default: "5" },
-  requests: { type: "string", default: "10" },
-} as const;
-
-const SIDES = ["OTLP", "NDJSON", "OTLP scan", "NDJSON scan", "protobufjs"] as const;
-type Side = (typeof SIDES)[number];
-
-export async function main(args: readonly string[]): Promise<void> {
-  const options = readArguments(args, OPTIONS);
-  const [records, rounds, requests] = [options.count("records"), options.count("rounds"), options.count("requests")];
-  const request = logsRequest(records);
-  const ndjson = asNdjson(request, records);
-  const tasks: Readonly<Record<Side, () => number>> = {
-    OTLP: () => seal(logsScanner, request),
-    NDJSON: () => seal(byteScanner, ndjson),
-    "OTLP scan": () => scan(logsScanner, request),
-    "NDJSON scan": () => scan(byteScanner, ndjson),
-    protobufjs: () => decodeByProtobufjs(request),
-  };
-  const runs: Record<Side, number>[] = [];
-  // The first round warms up.
-  for (let round = 0; round <= rounds; round++) {
-    const entries = SIDES.map((side) => [side, rowsPerSecond(tasks[side], requests, records)] as const);
-    if (round > 0) runs.push(Object.fromEntries(entries) as Record<Side, number>);
-  }
-  const of = (side: Side) => median(runs.map((run) => run[side]));
-  const ratio = (side: Side, other: Side) => shown(median(runs.map((run) => run[side] / run[other])));
-  const sizes = [request.length, ndjson.length].map((size) => shown(size / MIB));
-  console.log(`${machine()}\nthousands of rows per CPU-second, medians of ${rounds} rounds\n`);
-  printTable(
-    ["records", "OTLP MiB", "NDJSON MiB", ...SIDES, "OTLP/NDJSON", "OTLP/protobufjs"],
-    [
-      [
-        String(records),
-        ...sizes,
-        ...SIDES.map((side) => shown(of(side) / 1_000)),
-        ratio("OTLP", "NDJSON"),
-        ratio("OTLP", "protobufjs"),
+export const benchmark = defineBenchmark({
+  name: "kernel/otlp",
+  question:
+    "What does a log record cost by OTLP, against the same row as NDJSON, and against protobufjs, which only decodes?",
+  notMeasured: "HTTP, checksums, storing. protobufjs decodes into objects, which are dropped; the others fill columns.",
+  options: z.strictObject({
+    records: z.coerce.number().int().positive().default(10_000).describe("in one request"),
+    requests: z.coerce.number().int().positive().default(10).describe("in one round"),
+  }),
+  measures: {
+    seal: { unit: "rows/CPU-s", better: "more", doc: "scanned into columns, counted and encoded" },
+    scan: { unit: "rows/CPU-s", better: "more", doc: "scanned into columns, or decoded" },
+  },
+  rounds: 7,
+  open: async ({ records, requests }) => {
+    const request = logsRequest(records);
+    const ndjson = asNdjson(request, records);
+    const per = (task: () => number) => rowsPerSecond(task, requests, records);
+    const sideOf = (name: string, scanner: BodyScanner, bytes: Uint8Array) => ({
+      name,
+      round: async () => ({ seal: per(() => seal(scanner, bytes)), scan: per(() => scan(scanner, bytes)) }),
+    });
+    return {
+      sides: [
+        sideOf("OTLP", logsScanner, request),
+        sideOf("NDJSON", byteScanner, ndjson),
+        { name: "protobufjs", round: async () => ({ scan: per(() => decodeByProtobufjs(request)) }) },
       ],
-    ],
-  );
-}
+    };
+  },
+});
 
 function asNdjson(request: Uint8Array, records: number): Uint8Array {
   const set = new ColumnSet(OTLP_LOGS_SHAPE);
@@ -94,5 +74,3 @@ function seal(scanner: BodyScanner, bytes: Uint8Array): number {
   set.release();
   return rows;
 }
-
-if (import.meta.main) await main(process.argv.slice(2));

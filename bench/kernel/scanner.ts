@@ -1,73 +1,79 @@
 import { DuckDBInstance } from "@duckdb/node-api";
+import { z } from "zod";
 import { systemClock } from "../../src/core/clock.ts";
 import { ColumnSet } from "../../src/format/columns/column-set.ts";
 import { checksumOf } from "../../src/format/checksum.ts";
 import { byteScanner } from "../../src/format/ndjson/byte-scanner.ts";
 import { encodeTlm, storedColumns } from "../../src/format/tlm.ts";
 import { decodeTlm } from "../../src/format/tlm-decode.ts";
+import { defineBenchmark } from "../suite/benchmark.ts";
 import { duckdbAnswersSql, hash24, mustAgree, type Answers } from "../support/answers.ts";
-import { readArguments } from "../support/arguments.ts";
 import { cutBySize } from "../support/bodies.ts";
-import { DATASET_NAMES, datasetOf, withTemporaryFolder, writeDataset, type DataFile } from "../support/data-file.ts";
+import { DATASET_NAMES, datasetOf, writeDataset, type DataFile } from "../support/data-file.ts";
 import { duckdbReadJson } from "../support/dialects.ts";
-import { machine, median, MIB, printTable, shown } from "../support/report.ts";
+import { MIB } from "../support/report.ts";
 import type { Dataset } from "../support/shapes.ts";
 
-/**
- * Question: how fast does one core turn NDJSON into columns, and what do the other stages of sealing cost?
- *
- * The byte scanner into typed column builders, bodies of 1 MiB in extents of 16 MiB, against DuckDB's `read_json` with
- * one thread into a table in memory (the counterpart of the builders: every column is parsed and kept), and against
- * `JSON.parse` per line, whose rows are dropped, as the floor. The sides take turns.
- *
- *     node bench/kernel/scanner.ts [DATA…] [--rows 200000] [--rounds 5]
- */
 const EXTENT_BYTES = 16 * MIB;
-const OPTIONS = { rows: { type: "string" }, rounds: { type: "string", default: "5" } } as const;
 
 /** About as many bytes of each: rows differ in size. */
 const ROWS: Readonly<Record<string, number>> = { wide: 60_000, nested: 100_000, text: 25_000, packages: 60_000 };
 const DEFAULT_ROWS = 200_000;
 
+const STAGES = ["scan", "stats", "encode", "checksum"] as const;
 type Seconds = Record<(typeof STAGES)[number], number>;
-const STAGES = ["scan", "stats", "encode", "checksum", "duckdb", "JSON.parse"] as const;
 
-export async function main(args: readonly string[]): Promise<void> {
-  const options = readArguments(args, OPTIONS);
-  const rounds = options.count("rounds");
-  console.log(`${machine()}\nMB/s of NDJSON, medians of ${rounds} rounds; scan/duckdb above 1 is faster than DuckDB\n`);
-  const rows: string[][] = [];
-  for (const name of options.positionals.length === 0 ? DATASET_NAMES : options.positionals) {
-    const count = options.text("rows") === undefined ? (ROWS[name] ?? DEFAULT_ROWS) : options.count("rows");
-    const dataset = datasetOf(name, count);
-    if (dataset !== undefined) rows.push(await measure(dataset, rounds));
-  }
-  printTable(["", "MB", ...STAGES, "whole seal", "scan/duckdb", "scan/JSON.parse"], rows);
-}
-
-async function measure(dataset: Dataset, rounds: number): Promise<string[]> {
-  return withTemporaryFolder(async (folder) => {
+/** Bodies of 1 MiB in extents of 16 MiB. */
+export const benchmark = defineBenchmark({
+  name: "kernel/scanner",
+  question: "How fast does one core turn NDJSON into columns, and what do the other stages of sealing cost?",
+  notMeasured:
+    "HTTP, threads, storing. DuckDB's read_json keeps its columns in a table in memory, as the builders do; the rows of " +
+    "JSON.parse, one for each line, are dropped: it is the floor.",
+  options: z.strictObject({
+    data: z.enum(DATASET_NAMES).default("logs").describe(DATASET_NAMES.join(", ")),
+    rows: z.coerce.number().int().positive().optional().describe("as many as take about 60 MB unless given"),
+  }),
+  measures: {
+    scan: { unit: "MB/s", better: "more", doc: "bytes to columns" },
+    stats: { unit: "MB/s", better: "more", doc: "least, greatest and distinct values" },
+    encode: { unit: "MB/s", better: "more", doc: "columns to the bytes of an extent" },
+    checksum: { unit: "MB/s", better: "more", doc: "of the extent" },
+    seal: { unit: "MB/s", better: "more", doc: "all four, one after the other" },
+  },
+  rounds: 7,
+  open: async ({ data, rows }, { folder }) => {
+    const dataset = datasetOf(data, rows ?? ROWS[data] ?? DEFAULT_ROWS);
+    if (dataset === undefined) throw new Error(`this machine does not have the data ${data}`);
     const file = await writeDataset(dataset, folder);
-    mustAgree("the scanner", scannerAnswers(dataset), file.expected);
-    const runs: Seconds[] = [];
-    // The first round warms up.
-    for (let round = 0; round <= rounds; round++) {
-      const run = { ...seal(dataset), duckdb: await duckdb(file), "JSON.parse": parseLines(dataset.ndjson) };
-      if (round > 0) runs.push(run);
-    }
     const mb = dataset.ndjson.length / 1e6;
-    const secondsOf = (stage: keyof Seconds) => median(runs.map((run) => run[stage]));
-    const whole = median(runs.map((run) => run.scan + run.stats + run.encode + run.checksum));
-    const ratio = (other: keyof Seconds) => shown(median(runs.map((run) => run[other] / run.scan)));
-    const speeds = STAGES.map((stage) => shown(mb / secondsOf(stage)));
-    return [dataset.name, shown(mb), ...speeds, shown(mb / whole), ratio("duckdb"), ratio("JSON.parse")];
-  });
-}
+    return {
+      sides: [
+        {
+          name: "scanner",
+          answers: async () => scannerAnswers(dataset),
+          round: async () => {
+            const seconds = seal(dataset);
+            const whole = STAGES.reduce((sum, stage) => sum + seconds[stage], 0);
+            return { ...Object.fromEntries(STAGES.map((stage) => [stage, mb / seconds[stage]])), seal: mb / whole };
+          },
+        },
+        // Each round checks what it loaded.
+        { name: "DuckDB", round: async () => ({ scan: mb / (await duckdb(file)) }) },
+        {
+          name: "JSON.parse",
+          answers: async () => file.expected,
+          round: async () => ({ scan: mb / parseLines(dataset.ndjson) }),
+        },
+      ],
+    };
+  },
+});
 
 /** As in the server, where builders and output buffers serve again. */
 const output = new SharedArrayBuffer(2 * EXTENT_BYTES);
 
-function seal({ ndjson, columns }: Dataset): Pick<Seconds, "scan" | "stats" | "encode" | "checksum"> {
+function seal({ ndjson, columns }: Dataset): Seconds {
   const seconds = { scan: 0, stats: 0, encode: 0, checksum: 0 };
   const timed = <T>(stage: keyof typeof seconds, task: () => T): T => {
     const startedMs = systemClock.monotonicMs();
@@ -135,5 +141,3 @@ function parseLines(ndjson: Buffer): number {
   if (fields === 0) throw new Error("there was nothing to parse");
   return (systemClock.monotonicMs() - startedMs) / 1000;
 }
-
-if (import.meta.main) await main(process.argv.slice(2));

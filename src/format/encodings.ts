@@ -25,7 +25,7 @@ export const ENCODINGS = {
   /**
    * `ExportLogsServiceRequest` of OTLP, in protobuf and in JSON. They are not cut for several threads: between resources they
    * could be, but a large request mostly has one, and inside of it each cut would need the resource and the scope before it.
-   * 64 MiB, 420,000 records, take 0.9 s of one thread (2026-11, `bench/kernel/otlp.ts`); exporters send 10,000 at a time.
+   * 64 MiB, 420,000 records, take 0.9 s of one thread (2026-11, benchmark `kernel/otlp`); exporters send 10,000 at a time.
    */
   otlp_logs: { estimateLines: estimateRecords },
   otlp_logs_json: { estimateLines: estimateJsonRecords },

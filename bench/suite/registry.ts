@@ -1,0 +1,25 @@
+import type { Benchmark } from "./benchmark.ts";
+
+/** Every benchmark, loaded when it is asked for: some bring libraries that others have no need of. */
+const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }>>> = {
+  "agent/ask": () => import("../agent/ask.ts"),
+  "agent/crowd": () => import("../agent/crowd.ts"),
+  "kernel/otlp": () => import("../kernel/otlp.ts"),
+  "kernel/scanner": () => import("../kernel/scanner.ts"),
+};
+
+/** Those of that name, or of that group; all for `undefined`. Throws a sentence where there are none. */
+export async function benchmarksNamed(name: string | undefined): Promise<Benchmark[]> {
+  const names = Object.keys(BENCHMARKS).filter(
+    (one) => name === undefined || one === name || one.startsWith(`${name}/`),
+  );
+  if (names.length === 0)
+    throw new Error(`there is no benchmark ${name}; there are ${Object.keys(BENCHMARKS).join(", ")}`);
+  return await Promise.all(
+    names.map(async (one) => {
+      const { benchmark } = (await BENCHMARKS[one]?.()) ?? {};
+      if (benchmark?.name !== one) throw new Error(`the file of ${one} calls itself ${benchmark?.name}`);
+      return benchmark;
+    }),
+  );
+}

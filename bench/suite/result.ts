@@ -1,0 +1,77 @@
+import { readFile } from "node:fs/promises";
+import { z } from "zod";
+import { writeDurably } from "../../src/core/durable-file.ts";
+import { systemRandom } from "../../src/core/random.ts";
+import { machineSchema } from "./machine.ts";
+
+/** The file that a run leaves. A newer program reads files of older ones, not the other way round. */
+export const RESULT_SCHEMA = 1;
+
+const interval = z.object({ low: z.number(), high: z.number() });
+const numbers = z.record(z.string(), z.number());
+
+const sideRound = z.object({
+  values: numbers,
+  wallSeconds: z.number(),
+  /** User and system, by process; `bench` is the one that measures, with all its threads. */
+  cpuSeconds: numbers,
+  peakBytes: numbers,
+});
+
+const summary = z.object({
+  side: z.string(),
+  measure: z.string(),
+  unit: z.string(),
+  better: z.enum(["more", "less"]),
+  median: z.number(),
+  interval,
+  /** Ours over this side's, of rounds next to each other; null for ours. */
+  ratio: z.object({ median: z.number(), interval }).nullable(),
+});
+
+export const resultSchema = z.object({
+  schema: z.literal(RESULT_SCHEMA),
+  benchmark: z.string(),
+  question: z.string(),
+  notMeasured: z.string(),
+  options: z.record(z.string(), z.unknown()),
+  seed: z.int(),
+  startedAt: z.iso.datetime(),
+  /** Null where there is no repository. */
+  commit: z.string().nullable(),
+  isClean: z.boolean(),
+  machine: machineSchema,
+  rounds: z.array(z.record(z.string(), sideRound)),
+  summary: z.array(summary),
+  noise: z.object({
+    /** By measure, of our side against itself; null with too few rounds. */
+    byMeasure: z.record(z.string(), interval.nullable()),
+    /** Share of the machine that other processes took. */
+    foreignShare: z.number(),
+    /** The wall clock against the one that never goes back, in ms. */
+    clockStepMs: z.number(),
+    /** Why the figures say nothing; empty when they do. */
+    problems: z.array(z.string()),
+  }),
+});
+export type Result = z.output<typeof resultSchema>;
+export type SideRound = z.output<typeof sideRound>;
+export type Summary = z.output<typeof summary>;
+
+/** Whole or not at all. */
+export async function writeResult(path: string, result: Result): Promise<void> {
+  await writeDurably(path, `${JSON.stringify(result, undefined, 2)}\n`, 0o644, systemRandom);
+}
+
+/** Throws a sentence with the file, what is wrong, and what to do. */
+export async function readResult(path: string): Promise<Result> {
+  const found: unknown = JSON.parse(await readFile(path, "utf8"));
+  const schema = z.object({ schema: z.int() }).safeParse(found).data?.schema;
+  if (schema !== undefined && schema > RESULT_SCHEMA) {
+    throw new Error(`${path} is of schema ${schema}, this program reads up to ${RESULT_SCHEMA}: use the newer program`);
+  }
+  const parsed = resultSchema.safeParse(found);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new Error(`${path} is no result of a benchmark: ${issue?.path.join(".")}: ${issue?.message}; run it again`);
+}

@@ -1,0 +1,161 @@
+import { isDeepStrictEqual } from "node:util";
+import { join } from "node:path";
+import { median } from "../support/report.ts";
+import { cpuSecondsOf, memoryOf, resetPeak } from "../support/process-stats.ts";
+import type { Benchmark, OpenBenchmark, Side } from "./benchmark.ts";
+import { Watch } from "./load.ts";
+import { probeMachine } from "./machine.ts";
+import { RESULT_SCHEMA, type Result, type SideRound, type Summary } from "./result.ts";
+import { medianInterval, noiseOf, ratiosOf, type Interval } from "./statistics.ts";
+
+export type RunOptions = {
+  /** As texts, by name; what is not given has its default. */
+  options: Readonly<Record<string, string>>;
+  rounds: number | undefined;
+  seed: number;
+  /** An empty folder, which is removed by the caller. */
+  folder: string;
+  revision: { commit: string | null; isClean: boolean };
+  signal: AbortSignal;
+  /** Of the machine; another one in tests, for it takes seconds. */
+  probe?: typeof probeMachine;
+};
+
+/** An effect of less than this is nothing that a benchmark is asked for. */
+const EFFECT = 0.05;
+const FOREIGN_SHARE = 0.1;
+const CLOCK_STEP_MS = 50;
+
+/** Runs a benchmark: answers first, then a round that warms up, then rounds in which the sides take turns. */
+export async function runBenchmark(benchmark: Benchmark, run: RunOptions): Promise<Result> {
+  const startedAt = new Date().toISOString();
+  const options = optionsOf(benchmark, run.options);
+  const machine = await (run.probe ?? probeMachine)(join(run.folder, "probe"));
+  const { seed, signal } = run;
+  const opened = await benchmark.open(options, { folder: run.folder, seed, signal });
+  try {
+    await checkAnswers(opened.sides);
+    const rounds: Record<string, SideRound>[] = [];
+    await oneRound(benchmark, opened, 0);
+    const watch = new Watch();
+    const count = run.rounds ?? benchmark.rounds;
+    for (let round = 1; round <= count; round++) {
+      signal.throwIfAborted();
+      rounds.push(await oneRound(benchmark, opened, round));
+    }
+    const load = watch.end();
+    const [ours] = opened.sides;
+    const summary = opened.sides.flatMap((side) => summaryOf(benchmark, { rounds, side, ours, seed }));
+    const { name, question, notMeasured } = benchmark;
+    return {
+      schema: RESULT_SCHEMA,
+      benchmark: name,
+      question,
+      notMeasured,
+      options,
+      seed,
+      startedAt,
+      ...run.revision,
+      machine,
+      rounds,
+      summary,
+      noise: noiseIn(benchmark, { rounds, ours, seed, load }),
+    };
+  } finally {
+    await opened.close?.();
+  }
+}
+
+function optionsOf(benchmark: Benchmark, texts: RunOptions["options"]): Record<string, unknown> {
+  const parsed = benchmark.options.safeParse(texts);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const names = Object.keys(benchmark.options.shape).map((name) => `--${name}`);
+  const where = issue?.path.length === 0 ? "" : `--${issue?.path.join(".")}: `;
+  throw new Error(`${benchmark.name}: ${where}${issue?.message}; it takes ${names.join(", ")}`);
+}
+
+/** Throws unless all sides that answer say the same. */
+async function checkAnswers(sides: readonly Side[]): Promise<void> {
+  let first: { name: string; answers: unknown } | undefined;
+  for (const { name, answers } of sides) {
+    if (answers === undefined) continue;
+    const own = await answers();
+    first ??= { name, answers: own };
+    if (isDeepStrictEqual(own, first.answers)) continue;
+    throw new Error(`${name} answers ${JSON.stringify(own)}, ${first.name} ${JSON.stringify(first.answers)}`);
+  }
+}
+
+/** The sides in turn; every other round the other way round, so that none always comes after the same one. */
+async function oneRound(
+  benchmark: Benchmark,
+  { sides }: OpenBenchmark,
+  round: number,
+): Promise<Record<string, SideRound>> {
+  const measured: Record<string, SideRound> = {};
+  for (const side of round % 2 === 0 ? sides : sides.toReversed()) measured[side.name] = await measure(benchmark, side);
+  return measured;
+}
+
+async function measure(benchmark: Benchmark, side: Side): Promise<SideRound> {
+  const processes = side.processes?.() ?? {};
+  for (const pid of Object.values(processes)) resetPeak(pid);
+  const before = cpuOf(processes);
+  const startedMs = performance.now();
+  const values = await side.round();
+  const wallSeconds = (performance.now() - startedMs) / 1_000;
+  const unknown = Object.keys(values).find((name) => !(name in benchmark.measures));
+  if (unknown !== undefined)
+    throw new Error(`${benchmark.name}: ${side.name} measures ${unknown}, which is not declared`);
+  const after = cpuOf(processes);
+  const cpuSeconds = Object.fromEntries(Object.entries(after).map(([name, s]) => [name, s - (before[name] ?? 0)]));
+  const peaks = Object.entries(processes).map(([name, pid]) => [name, memoryOf(pid).peakBytes] as const);
+  return { values: { ...values }, wallSeconds, cpuSeconds, peakBytes: Object.fromEntries(peaks) };
+}
+
+function cpuOf(processes: Readonly<Record<string, number>>): Record<string, number> {
+  const { user, system } = process.cpuUsage();
+  const others = Object.entries(processes).map(([name, pid]) => [name, cpuSecondsOf(pid)] as const);
+  return { bench: (user + system) / 1e6, ...Object.fromEntries(others) };
+}
+
+type Measured = { rounds: readonly Record<string, SideRound>[]; ours: Side | undefined; seed: number };
+
+function summaryOf(benchmark: Benchmark, { rounds, side, ours, seed }: Measured & { side: Side }): Summary[] {
+  return Object.entries(benchmark.measures).flatMap(([measure, { unit, better }]) => {
+    const values = valuesOf(rounds, side.name, measure);
+    if (values.length === 0) return [];
+    const own = ours === undefined || side === ours ? [] : valuesOf(rounds, ours.name, measure);
+    const ratios = ratiosOf(own, values);
+    const ratio = ratios.length === 0 ? null : { median: median(ratios), interval: medianInterval(ratios, seed) };
+    const interval = medianInterval(values, seed);
+    return [{ side: side.name, measure, unit, better, median: median(values), interval, ratio }];
+  });
+}
+
+function valuesOf(rounds: Measured["rounds"], side: string, measure: string): number[] {
+  return rounds.flatMap((round) => round[side]?.values[measure] ?? []);
+}
+
+function noiseIn(
+  benchmark: Benchmark,
+  { rounds, ours, seed, load }: Measured & { load: ReturnType<Watch["end"]> },
+): Result["noise"] {
+  const entries = Object.keys(benchmark.measures).map((measure): [string, Interval | null] => [
+    measure,
+    noiseOf(valuesOf(rounds, ours?.name ?? "", measure), seed) ?? null,
+  ]);
+  const problems = entries.flatMap(([measure, interval]) => {
+    const width = interval === null ? 0 : (interval.high - interval.low) / 2;
+    return width > EFFECT ? [`${measure} of two rounds differs from itself by ${percent(width)}`] : [];
+  });
+  if (load.foreignShare > FOREIGN_SHARE)
+    problems.push(`other processes took ${percent(load.foreignShare)} of the machine`);
+  if (load.clockStepMs > CLOCK_STEP_MS) problems.push(`the clock was set by ${load.clockStepMs.toFixed(0)} ms`);
+  return { byMeasure: Object.fromEntries(entries), ...load, problems };
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(0)} %`;
+}

@@ -1,0 +1,50 @@
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { main } from "../main.ts";
+import { keepPrinted } from "../support/printed.test-kit.ts";
+import { readResult } from "./result.ts";
+
+/** Every benchmark of the suite in its smallest form: that it runs and that its sides agree, not how fast. */
+const SMALLEST: Readonly<Record<string, readonly string[]>> = {
+  "agent/ask": ["--questions", "2"],
+  "agent/crowd": ["--clients", "5"],
+  "kernel/otlp": ["--records", "500", "--requests", "2"],
+  "kernel/scanner": ["--rows", "1000"],
+};
+
+const printed = keepPrinted();
+let out: string;
+beforeAll(async () => {
+  out = await mkdtemp(join(tmpdir(), "engine-bench-results-"));
+});
+afterAll(() => rm(out, { recursive: true }));
+
+test("each is listed with its question, its options and its measures", async () => {
+  expect(await main(["list"])).toBe(0);
+  const text = printed.join("\n");
+  for (const name of Object.keys(SMALLEST)) expect(text).toMatch(new RegExp(`^${name}\\n  .*\\?$`, "m"));
+  expect(text.match(/^[a-z]+\/[a-z-]+$/gm)).toEqual(Object.keys(SMALLEST));
+});
+
+test.each(Object.entries(SMALLEST))(
+  "%s runs, and leaves a file that says all of it",
+  { timeout: 120_000 },
+  async (name, options) => {
+    expect([0, 3]).toContain(await main(["run", name, "--rounds", "2", "--seed", "7", "--out", out, ...options]));
+    const file = (await readdir(out)).find((each) => each.startsWith(name.replace("/", "-"))) ?? "";
+    const result = await readResult(join(out, file));
+    expect(result).toMatchObject({ benchmark: name, seed: 7, schema: 1 });
+    expect(result.rounds).toHaveLength(2);
+    expect(result.machine.fsyncMs.p99).toBeGreaterThanOrEqual(result.machine.fsyncMs.p50);
+    for (const { median } of result.summary) expect(median).toBeGreaterThan(0);
+    expect(await main(["show", join(out, file)])).toBe(0);
+    expect(printed.join("\n")).toContain(result.question);
+  },
+);
+
+test.each(["logs", "wide", "nested", "numbers", "text"])("the scanner agrees with JSON.parse on %s", async (data) => {
+  await main(["run", "kernel/scanner", "--data", data, "--rows", "500", "--rounds", "1", "--out", out]);
+  expect(printed.join("\n")).toMatch(/^scanner +scan +[0-9.]+/m);
+});
