@@ -21,8 +21,9 @@ export const benchmark = defineBenchmark({
     first: { unit: "ms", better: "less", doc: "until the first event; median of the round's questions" },
   },
   rounds: 9,
-  open: async ({ questions }) => {
-    const { server, provider, close } = await startAsked();
+  startsServer: true,
+  open: async ({ questions }, { entry }) => {
+    const { server, provider, close } = await startAsked(entry);
     const sideOf = (name: string, ask: () => Promise<Asked>) => ({
       name,
       answers: async () => said(await ask()),

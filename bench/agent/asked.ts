@@ -14,7 +14,7 @@ export const EXPECTED = { answer: ANSWER, rows: "[[3334]]" };
 export type AskedServer = { server: BenchServer; provider: ScriptedProvider; close: () => Promise<void> };
 
 /** A server whose engine is a scripted model without delay, in this process, which asks for one query and then answers. */
-export async function startAsked(): Promise<AskedServer> {
+export async function startAsked(entry: string | undefined): Promise<AskedServer> {
   const provider = await startScriptedProvider((request) => {
     if (request.body?.["stream"] !== true) return { text: ["A title"] };
     const isSecond = rolesIn(request.body).includes("tool");
@@ -22,7 +22,10 @@ export async function startAsked(): Promise<AskedServer> {
       ? { text: ["There are ", "3,334 ", "of them."] }
       : { toolCalls: [{ name: "query_sql", input: { query: SQL } }] };
   });
-  const server = await startBenchServer({ env: { ENGINE_LOCALMODEL_HOST: provider.url } });
+  const server = await startBenchServer({
+    env: { ENGINE_LOCALMODEL_HOST: provider.url },
+    ...(entry !== undefined && { entry }),
+  });
   const close = async () => {
     await server.stop();
     await provider.close();

@@ -11,8 +11,9 @@ export const benchmark = defineBenchmark({
   }),
   measures: { whole: { unit: "ms", better: "less", doc: "until the last one has the last event" } },
   rounds: 5,
-  open: async ({ clients }) => {
-    const { server, close } = await startAsked();
+  startsServer: true,
+  open: async ({ clients }, { entry }) => {
+    const { server, close } = await startAsked(entry);
     const round = async () => {
       const startedMs = performance.now();
       const asked = await Promise.all(Array.from({ length: clients }, () => askEngine(server)));

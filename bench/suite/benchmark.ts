@@ -14,8 +14,10 @@ export type Benchmark<O extends z.ZodObject = z.ZodObject> = {
   options: O;
   /** By name. */
   measures: Readonly<Record<string, Measure>>;
-  /** In the order of `sides`; the first one is what the others are compared with. */
+  /** Unless said otherwise. */
   rounds: number;
+  /** Whether its first side is a server that `BenchContext.entry` chooses: then two revisions can be compared by it. */
+  startsServer?: true;
   /** Prepares what all sides need. `close` is called in any case once it has resolved. */
   open: (options: z.output<O>, context: BenchContext) => Promise<OpenBenchmark>;
 };
@@ -28,11 +30,13 @@ export type Measure = {
 };
 
 export type BenchContext = {
-  /** An empty folder, which is removed at the end. */
+  /** An empty folder, or none yet, which is removed at the end. */
   folder: string;
   /** What is drawn is drawn from it. */
   seed: number;
   signal: AbortSignal;
+  /** The program whose server is measured; the sources of this repository unless given. */
+  entry?: string;
 };
 
 export type OpenBenchmark = {

@@ -6,6 +6,8 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }
   "agent/crowd": () => import("../agent/crowd.ts"),
   "kernel/otlp": () => import("../kernel/otlp.ts"),
   "kernel/scanner": () => import("../kernel/scanner.ts"),
+  "load/bodies": () => import("../load/bodies.ts"),
+  "query/fixed": () => import("../query/fixed.ts"),
 };
 
 /** Those of that name, or of that group; all for `undefined`. Throws a sentence where there are none. */

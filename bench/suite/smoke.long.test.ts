@@ -12,6 +12,8 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "agent/crowd": ["--clients", "5"],
   "kernel/otlp": ["--records", "500", "--requests", "2"],
   "kernel/scanner": ["--rows", "1000"],
+  "load/bodies": ["--rows", "2000", "--bytes", "65536"],
+  "query/fixed": ["--rows", "2000", "--times", "3"],
 };
 
 const printed = keepPrinted();
