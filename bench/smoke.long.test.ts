@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { keepPrinted } from "./support/printed.test-kit.ts";
 import { main as runFilters } from "./kernel/filters.ts";
-import { main as runFirstBody } from "./kernel/first-body.ts";
 import { main as runLoad } from "./load/ingest.ts";
 import { main as runBulk } from "./peers/bulk.ts";
 
@@ -24,14 +23,6 @@ test("types that are inferred, before and on the way, give the same answers as d
   const text = printed.join("\n");
   for (const name of ["mib", "settled", "inferred"]) expect(text).toMatch(new RegExp(`^${name}( +[0-9.]+){14}$`, "m"));
   expect(text).toMatch(/^settled: [0-9.]+× the MB\/CPU-s of mib$/m);
-});
-
-test("a first body makes the extent that it makes later, whatever its values", async () => {
-  await runFirstBody(["--rounds", "1", "--body-bytes", "200000"]);
-  const text = printed.join("\n");
-  for (const kind of ["plain", "widening", "nulls", "mixed", "times", "late"]) {
-    expect(text).toMatch(new RegExp(`^${kind}( +[0-9.]+){3}× `, "m"));
-  }
 });
 
 test("DuckDB finds the types itself, and agrees", { timeout: 120_000 }, async () => {

@@ -1,25 +1,14 @@
+import { z } from "zod";
 import { seededRandom, type Random } from "../../src/core/random.ts";
-import { DEFAULT_SHAPE, formatColumnType, type ColumnSpec } from "../../src/format/types.ts";
+import { DEFAULT_SHAPE, type ColumnSpec } from "../../src/format/types.ts";
 import type { SealResult } from "../../src/ingest/seal.ts";
 import { seal } from "../../src/ingest/seal-thread.ts";
-import { readArguments } from "../support/arguments.ts";
-import { machine, median, MIB, printTable, shown } from "../support/report.ts";
+import { defineBenchmark } from "../suite/benchmark.ts";
+import { MIB } from "../support/report.ts";
 
-/**
- * Question: what does it cost to seal a body of 1 MiB that brings 12 new fields, whose types come from its values,
- * against the same body once the table has the columns?
- *
- *     node bench/kernel/first-body.ts [KIND…] [--rounds 40]
- *
- * Whole seals on one thread (scan, statistics, encoding, checksum), in turn. By the first value of a field its column is
- * guessed; the kinds differ in how soon and how often a later value calls for another type.
- */
-const OPTIONS = {
-  rounds: { type: "string", default: "40" },
-  "body-bytes": { type: "string", default: String(MIB) },
-} as const;
 const FIELDS = 12;
-const WARM_UPS = 10;
+/** Seals in one round of a side. */
+const SEALS = 10;
 
 type Kind = { what: string; value: (random: Random, field: number, row: number, rows: number) => unknown };
 
@@ -57,22 +46,45 @@ const KINDS: Readonly<Record<string, Kind>> = {
   },
 };
 
-export async function main(args: readonly string[]): Promise<void> {
-  const options = readArguments(args, OPTIONS);
-  const names = options.positionals.length === 0 ? Object.keys(KINDS) : options.positionals;
-  console.log(`${machine()}\nMB per CPU-second of whole seals, medians of ${options.count("rounds")} rounds\n`);
-  const rows: string[][] = [];
-  for (const name of names) {
-    const kind = KINDS[name];
-    if (kind === undefined) throw new Error(`${name} is no kind; there are ${Object.keys(KINDS).join(", ")}`);
-    rows.push([
+const NAMES = Object.keys(KINDS);
+
+export const benchmark = defineBenchmark({
+  name: "kernel/first-body",
+  question:
+    "What does it cost to seal a body that brings 12 new fields, whose types come from its values, against the same body " +
+    "once the table has the columns?",
+  notMeasured:
+    "HTTP, storing. By the first value of a field its column is guessed; the kinds differ in how soon and how often a " +
+    "later value calls for another type.",
+  options: z.strictObject({
+    kind: z
+      .enum(NAMES)
+      .default("plain")
+      .describe(
+        Object.entries(KINDS)
+          .map(([name, { what }]) => `${name}: ${what}`)
+          .join("; "),
+      ),
+    bytes: z.coerce.number().int().positive().default(MIB).describe("of the body"),
+  }),
+  measures: {
+    seal: { unit: "MB/CPU-s", better: "more", doc: "scan, statistics, encoding and checksum on one thread" },
+  },
+  rounds: 9,
+  open: async ({ kind, bytes }) => {
+    const named = KINDS[kind];
+    if (named === undefined) throw new Error(`${kind} is no kind`);
+    const body = bodyOf(named, bytes);
+    const { newColumns } = await sealed(body, DEFAULT_SHAPE);
+    if (newColumns.length !== FIELDS) throw new Error(`the body brought ${newColumns.length} columns`);
+    const sideOf = (name: string, columns: readonly ColumnSpec[]) => ({
       name,
-      ...(await measure(bodyOf(kind, options.count("body-bytes")), options.count("rounds"))),
-      kind.what,
-    ]);
-  }
-  printTable(["", "first", "later", "first/later", "what"], rows);
-}
+      answers: async () => (await sealed(body, columns)).extent?.checksum,
+      round: async () => ({ seal: (body.length * SEALS) / 1e6 / (await cpuSecondsOf(body, columns)) }),
+    });
+    return { sides: [sideOf("first", DEFAULT_SHAPE), sideOf("later", [...DEFAULT_SHAPE, ...newColumns])] };
+  },
+});
 
 /** About `sizeBytes` of rows. */
 function bodyOf({ value }: Kind, sizeBytes: number): Uint8Array {
@@ -86,28 +98,9 @@ function bodyOf({ value }: Kind, sizeBytes: number): Uint8Array {
   return Buffer.from(Array.from({ length: rows }, (_, row) => rowOf(random, row, rows)).join(""));
 }
 
-async function measure(bytes: Uint8Array, rounds: number): Promise<string[]> {
-  const { newColumns, extent } = await sealed(bytes, DEFAULT_SHAPE);
-  if (newColumns.length !== FIELDS) throw new Error(`the body brought ${newColumns.length} columns`);
-  const columns = [...DEFAULT_SHAPE, ...newColumns];
-  const again = await sealed(bytes, columns);
-  if (again.newColumns.length > 0 || again.extent?.checksum !== extent?.checksum) {
-    throw new Error(`the body is another extent later: ${newColumns.map(({ type }) => formatColumnType(type)).join()}`);
-  }
-  const seconds: { first: number; later: number }[] = [];
-  for (let round = -WARM_UPS; round < rounds; round++) {
-    const pair = { first: await cpuSecondsOf(bytes, DEFAULT_SHAPE), later: await cpuSecondsOf(bytes, columns) };
-    if (round >= 0) seconds.push(pair);
-  }
-  const mbPerCpuSecond = (of: (pair: (typeof seconds)[number]) => number) =>
-    shown(bytes.length / 1e6 / median(seconds.map(of)));
-  const ratio = median(seconds.map(({ first, later }) => later / first));
-  return [mbPerCpuSecond(({ first }) => first), mbPerCpuSecond(({ later }) => later), `${shown(ratio)}×`];
-}
-
 async function cpuSecondsOf(bytes: Uint8Array, columns: readonly ColumnSpec[]): Promise<number> {
   const before = process.cpuUsage();
-  await sealed(bytes, columns);
+  for (let i = 0; i < SEALS; i++) await sealed(bytes, columns);
   const { user, system } = process.cpuUsage(before);
   return (user + system) / 1e6;
 }
@@ -122,5 +115,3 @@ async function sealed(bytes: Uint8Array, columns: readonly ColumnSpec[]): Promis
 
 /** As in the server, where output buffers serve again. */
 const output = new SharedArrayBuffer(16 * MIB);
-
-if (import.meta.main) await main(process.argv.slice(2));

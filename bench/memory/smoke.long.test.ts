@@ -2,15 +2,9 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { keepPrinted } from "../support/printed.test-kit.ts";
 import { main as runKnownItems } from "./known-items.ts";
-import { main as runRecall } from "./recall.ts";
 import { main as runServe } from "./serve.ts";
 
 const printed = keepPrinted();
-
-test("questions are measured against FTS5", () => {
-  runRecall(["--memories", "500", "--edges", "2000", "--questions", "10"]);
-  expect(printed.join("\n")).toMatch(/^recall, PPR( +[0-9.]+){3} +[0-9.]+×$/m);
-});
 
 test("headings are answered by their paragraphs, on both parts of the documents", () => {
   runKnownItems(["--documents", fileURLToPath(new URL("../../docs", import.meta.url))]);

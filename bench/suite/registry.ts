@@ -4,9 +4,12 @@ import type { Benchmark } from "./benchmark.ts";
 const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }>>> = {
   "agent/ask": () => import("../agent/ask.ts"),
   "agent/crowd": () => import("../agent/crowd.ts"),
+  "kernel/first-body": () => import("../kernel/first-body.ts"),
   "kernel/otlp": () => import("../kernel/otlp.ts"),
   "kernel/scanner": () => import("../kernel/scanner.ts"),
   "load/bodies": () => import("../load/bodies.ts"),
+  "memory/build": () => import("../memory/build.ts"),
+  "memory/recall": () => import("../memory/recall.ts"),
   "query/fixed": () => import("../query/fixed.ts"),
 };
 

@@ -10,9 +10,12 @@ import { readResult } from "./result.ts";
 const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "agent/ask": ["--questions", "2"],
   "agent/crowd": ["--clients", "5"],
+  "kernel/first-body": ["--bytes", "100000"],
   "kernel/otlp": ["--records", "500", "--requests", "2"],
   "kernel/scanner": ["--rows", "1000"],
   "load/bodies": ["--rows", "2000", "--bytes", "65536"],
+  "memory/build": ["--memories", "500", "--edges", "2000"],
+  "memory/recall": ["--memories", "500", "--edges", "2000", "--questions", "10"],
   "query/fixed": ["--rows", "2000", "--times", "3"],
 };
 
@@ -43,6 +46,14 @@ test.each(Object.entries(SMALLEST))(
     for (const { median } of result.summary) expect(median).toBeGreaterThan(0);
     expect(await main(["show", join(out, file)])).toBe(0);
     expect(printed.join("\n")).toContain(result.question);
+  },
+);
+
+test.each(["widening", "nulls", "mixed", "times", "late"])(
+  "a first body of the kind %s is the extent it is later",
+  async (kind) => {
+    await main(["run", "kernel/first-body", "--kind", kind, "--bytes", "100000", "--rounds", "1", "--out", out]);
+    expect(printed.join("\n")).toMatch(/^later +seal +[0-9.]+/m);
   },
 );
 
