@@ -34,6 +34,8 @@ export function pairOf(databaseId: number, one: NodeRecord, other: NodeRecord): 
 
 const OPEN = "open";
 const DAY_MS = 86_400_000;
+/** Pairs of one transaction: others write to the memory meanwhile. */
+const AT_ONCE = 100;
 const COLUMNS = "database_id, realm, first_id, second_id, first_key, second_key, verdict, failures";
 const IS_PAIR = "database_id = ? AND first_id = ? AND second_id = ? AND first_key = ? AND second_key = ?";
 
@@ -57,7 +59,10 @@ export class Verdicts {
     const sql = "SELECT count(*) AS n FROM memory_verdicts WHERE database_id = ? AND verdict = ?";
     const [row] = await this.#records.rows(sql, [databaseId, OPEN]);
     const room = Math.max(0, MEMORY_LIMITS.openPairs - Number(row?.["n"]));
-    if (room > 0) await this.#records.transact(pairs.slice(0, room).map(openStatement));
+    const noted = pairs.slice(0, room);
+    for (let from = 0; from < noted.length; from += AT_ONCE) {
+      await this.#records.transact(noted.slice(from, from + AT_ONCE).map(openStatement));
+    }
   }
 
   /** What was said of pairs among these memories, as far as they still say what they said then. */

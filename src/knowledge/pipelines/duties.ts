@@ -19,8 +19,8 @@ import { PIPELINE_METRICS } from "./metrics.ts";
 import { PIPELINE_OPTIONS } from "./options.ts";
 
 /**
- * Links memories. `engines` says which language model is asked whether memories that are alike
- * say the same; undefined in a process that has no keys.
+ * Links memories. `engines` says which language model is asked whether memories that are alike say the same; undefined in a
+ * process that asks none.
  */
 export function consolidationDuties(
   deps: StorageDeps,

@@ -51,6 +51,7 @@ export class Judging {
   /** Asks about the pairs that have waited longest, as far as one turn and the day allow. */
   async turn(signal: AbortSignal): Promise<void> {
     const { verdicts, engines, clock } = this.#deps;
+    signal.throwIfAborted();
     if (engines === undefined || clock.monotonicMs() < this.#restsUntilMs) return;
     const due = await verdicts.due(PIPELINE_LIMITS.judgedPerTurn);
     if (due.length === 0 || !(await this.#hasEngine(engines))) return;
