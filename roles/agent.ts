@@ -1,7 +1,8 @@
+import type { AuditLog } from "../src/auth/audit.ts";
 import { valuesOf } from "../src/config/option.ts";
 import type { Service } from "../src/core/lifecycle.ts";
 import type { Credentials } from "../src/credentials/credentials.ts";
-import type { FeatureDeps } from "../src/feature/feature.ts";
+import type { FeatureDeps, StorageDeps } from "../src/feature/feature.ts";
 import { AgentEngines } from "../src/knowledge/agent/engines/engines.ts";
 import { AGENT_METRICS } from "../src/knowledge/agent/metrics.ts";
 import { AGENT_OPTIONS } from "../src/knowledge/agent/options.ts";
@@ -15,7 +16,7 @@ import { agentKeys } from "./agent-keys.ts";
 import { skillsHere } from "./skills.ts";
 
 /** The engine of the installation, which several parts ask. */
-export function enginesHere(deps: FeatureDeps, credentials: Credentials): AgentEngines {
+export function enginesHere(deps: StorageDeps & { audit: AuditLog }, credentials: Credentials): AgentEngines {
   const settings = valuesOf(AGENT_OPTIONS, deps.config);
   return new AgentEngines({ ...deps, keys: agentKeys(credentials), settings, metrics: AGENT_METRICS.of(deps.metrics) });
 }

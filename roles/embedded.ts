@@ -80,7 +80,7 @@ async function buildServices(parts: Parts, storage: Storage, { isForAgent }: Emb
   const graphs = openGraphs({ ...deps, ...memory, queries });
   const [rows, skills] = [rowsHere(parts, storage, undefined), skillsHere(deps)];
   const { mcp, service } = mcpHere({ ...deps, ...memory, graphs, queries, rows, skills });
-  const ports = { ...storage, sealPool: undefined, isBusy: () => false };
+  const ports = { ...storage, sealPool: undefined, isBusy: () => false, access: undefined };
   const background = await backgroundServices(PLAN, parts, ports);
   const files = isForAgent ? fileSyncAtStart(deps, memory.memory) : [];
   return [heartBeat, recallService(memory), service, ...background, mcpSocket(parts, mcp), ...files];

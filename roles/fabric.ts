@@ -20,9 +20,11 @@ import { JobCredentials } from "../src/credentials/job-credentials.ts";
 import { JobRunner } from "../src/fabric/runner.ts";
 import { Schedules } from "../src/fabric/schedules.ts";
 import type { MemoryService } from "../src/knowledge/memory/service.ts";
+import { PIPELINE_OPTIONS } from "../src/knowledge/pipelines/options.ts";
 import { isStillBound } from "../src/sandbox/control/scheduler/still-bound.ts";
 import { SANDBOX_JOB_KIND } from "../src/sandbox/contract/sandbox-job.ts";
 import { Arrivals } from "../src/query/arrivals.ts";
+import type { QueryService } from "../src/query/contract/query.ts";
 import type { Auth } from "./auth.ts";
 import { engineHandlers, queryServiceOf, type HandlerPorts } from "./fabric-handlers.ts";
 import type { Parts } from "./parts.ts";
@@ -98,13 +100,17 @@ export async function workerServices(
   const query = queryServiceOf(parts, ports);
   const { dreamer } = await import("./dreaming.ts");
   const dreams = dreamer(deps, { credentials: fabric.deps.credentials, query, memory });
-  // No contribution of its feature: it shares the query service with clients (docs/architecture.md).
-  const { correlationDuties } = await import("../src/knowledge/pipelines/duties.ts");
-  const arrivals = new Arrivals({ ...deps, query, nowMs: () => parts.clock.nowMs() });
   return [
-    ...dutyServices(parts, ports, [...duties, ...correlationDuties(deps, arrivals)]),
+    ...dutyServices(parts, ports, [...duties, ...(await correlation(deps, query))]),
     dispatcher(parts, fabric, [...engineHandlers(parts, ports, query), dreams, ...handlers]),
   ];
+}
+
+/** No contribution of its feature: it shares the query service with clients (docs/architecture.md). */
+async function correlation(deps: FeatureDeps, query: () => Promise<QueryService>): Promise<FeatureDuty[]> {
+  if (!valuesOf(PIPELINE_OPTIONS, deps.config).ciCorrelate) return [];
+  const { correlationDuties } = await import("../src/knowledge/pipelines/duties.ts");
+  return correlationDuties(deps, new Arrivals({ ...deps, query, nowMs: () => deps.clock.nowMs() }));
 }
 
 /** Duties under leases that this process holds. */

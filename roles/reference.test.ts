@@ -21,5 +21,12 @@ test("names of options are unique and follow one pattern, in all features", asyn
   for (const key of keys) expect(key).toMatch(/^[a-z]+\.[a-z]+(_[a-z]+)*$/);
 });
 
+test("settings that other programs of the kind bring along are accepted, and documented as without effect", async () => {
+  const rows = Object.values(await optionRowsOf(FEATURES));
+  const docs = new Map(rows.map(({ env, doc }) => [env, doc]));
+  for (const name of ["ENGINE_MEMORY_QUEUE_DURABLE", "ENGINE_FILE_PROMOTE", "ENGINE_FILE_PROMOTE_POLL_SECS"])
+    expect(docs.get(name)).toMatch(/^Accepted, and (always as|without effect)/);
+});
+
 /** Names under which every tool finds the keys of a provider. */
 const OF_PROVIDERS: ReadonlySet<string> = new Set(["ANTHROPIC_API_KEY", "OPENAI_API_KEY"]);

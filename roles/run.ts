@@ -118,7 +118,9 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
       ...(storage === undefined ? {} : placesOf(parts)),
     },
   });
-  const background = storage === undefined ? [] : await buildBackground(plan, parts, { ...storage, sealPool, isBusy });
+  const { access } = auth;
+  const upkeep = storage && { ...storage, sealPool, isBusy, access };
+  const background = upkeep === undefined ? [] : await buildBackground(plan, parts, upkeep);
   const worker = await buildWorker(plan, parts, { storage, fabric, sandboxes, query, memory: memory.answers });
   // They drain in reverse: HTTP takes nothing more, then the jobs that run here end.
   const gateways = sandboxes === undefined ? [] : [sandboxes.gateways];

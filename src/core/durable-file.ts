@@ -15,17 +15,32 @@ export async function readIfThere(file: string): Promise<string | undefined> {
   }
 }
 
-/** A name beside `file` that nobody else takes. */
+/** How temporary files end. */
+export const TEMPORARY = ".tmp";
+
+/** A name beside `file` that nobody else takes, and that `besideOf` reads. */
+export function nameBeside(file: string, ending: string, random: Random): string {
+  return `${file}.${Buffer.from(random.fill(new Uint8Array(6))).toString("hex")}${ending}`;
+}
+
+/** What a name beside a file is made of: the file's name, what was drawn for it, and its ending. Undefined for others. */
+export function besideOf(name: string): { file: string; drawn: string; ending: string } | undefined {
+  const [, file, drawn, ending] = /^([^]+)\.([0-9a-f]{12})(\.[a-z]+)$/.exec(name) ?? [];
+  return file === undefined || drawn === undefined || ending === undefined ? undefined : { file, drawn, ending };
+}
+
+/** A temporary name beside `file` that nobody else takes. */
 export function temporaryBeside(file: string, random: Random): string {
-  return `${file}.${Buffer.from(random.fill(new Uint8Array(6))).toString("hex")}.tmp`;
+  return nameBeside(file, TEMPORARY, random);
 }
 
 /** Removes the temporary files beside `file` that a process has left which was killed. */
 export async function removeTemporaries(file: string): Promise<void> {
   const [folder, own] = [dirname(file), basename(file)];
-  const left = (await readdir(folder)).filter(
-    (name) => name.startsWith(own) && /^\.[0-9a-f]{12}\.tmp$/.test(name.slice(own.length)),
-  );
+  const left = (await readdir(folder)).filter((name) => {
+    const beside = besideOf(name);
+    return beside?.file === own && beside.ending === TEMPORARY;
+  });
   for (const name of left) await rm(join(folder, name), { force: true });
 }
 

@@ -5,7 +5,9 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { runChild, runHere } from "../../src/cli/cli.test-kit.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 import { passResult } from "../../src/knowledge/filesync/file-sync.ts";
+import { startScriptedProvider } from "../../src/knowledge/agent/engines/scripted-provider.test-kit.ts";
 import { ProviderServer } from "../../src/knowledge/memory/embed/provider-server.test-kit.ts";
+import { setEngine } from "../agent/agent.test-kit.ts";
 import { startEngine } from "../support/engine.ts";
 import { memoryAt, type MemoryTask } from "./memory.test-kit.ts";
 
@@ -227,6 +229,50 @@ test("duplicates with a model: above the band they are linked, within it reporte
   // What was found by vectors is kept while there are none, for as long as nobody says something else.
   const off = await runChild(["sync", "--json"], { env: env({ ENGINE_CA_DUP_COSINE: "0.4-0.93" }) });
   expect(toldIn(off.stdout).duplicates).toEqual(["close linked base -", "likely linked base -"]);
+});
+
+test("duplicates that the engine of the agent judges are linked, or not told of any more", async () => {
+  const [provider, model] = [await ProviderServer.start(), await startScriptedProvider()];
+  closers.push(
+    () => provider.stop(),
+    () => model.close(),
+  );
+  provider.vectorOf = (text) => {
+    const angle = ((text.includes("two") ? 20 : 0) * Math.PI) / 180;
+    return [Math.cos(angle), Math.sin(angle), text.includes("port") ? 5 : 0];
+  };
+  model.play(({ body }) => {
+    const messages = (body?.["messages"] ?? []) as { content: string }[];
+    const lines = [...(messages.at(-1)?.content ?? "").matchAll(/^pair (\S+): (.*)$/gm)].map(([, pair, texts = ""]) => {
+      return JSON.stringify({ pair, verdict: texts.includes("port") ? "different" : "same" });
+    });
+    return { text: [lines.join("\n")] };
+  });
+  await importAll(
+    said("one", "One way of it", 9),
+    said("two", "It, the two-sided way", 8),
+    said("port", "The port is 8443", 5),
+    said("other-port", "The port is 8444", 4),
+  );
+  const all = {
+    ENGINE_EMBED_PROVIDER: "openai-compat",
+    ENGINE_EMBED_BASE_URL: provider.url,
+    ENGINE_LOCALMODEL_HOST: model.url,
+    ENGINE_MEMORY_CONSOLIDATION_POLL_SECS: "1",
+  };
+  const engine = await startEngine({ home: join(root, "home"), env: { ...env(), ...all } });
+  closers.push(() => engine.stop());
+  const synced = async (): Promise<Told> =>
+    toldIn((await runChild(["sync", "--json"], { env: { ...env(), ...all } })).stdout);
+  await eventually(async () => (await synced()).duplicates.length === 2);
+  expect(await synced()).toMatchObject({
+    duplicates: ["other-port possible port 1", "two possible one 0.9397"],
+  });
+  expect(model.requests).toEqual([]);
+  await setEngine(engine.url, "localmodel");
+  await eventually(async () => (await synced()).duplicates.length === 1);
+  expect(await synced()).toMatchObject({ duplicates: ["two linked one 0.9397"] });
+  expect(model.requests).toHaveLength(1);
 });
 
 test("ENGINE_CA_CURATE=0 reviews, links and promotes nothing", async () => {

@@ -1,4 +1,5 @@
 import type { IdSource } from "../../core/ids.ts";
+import { cutAfter } from "../../core/cut-text.ts";
 import { EngineError } from "../../core/errors.ts";
 import { duplicateKeyOf } from "../memory/content-hash.ts";
 import { edgeId, entityId } from "../memory/ids.ts";
@@ -9,7 +10,7 @@ import { maskSecrets } from "../memory/secrets.ts";
 import { sourceOf, type DreamMode } from "./dream-job.ts";
 import { DREAMING_LIMITS } from "./limits.ts";
 import { inOrder, type Proposal } from "./proposals.ts";
-import { cut, type Shown } from "./shown.ts";
+import type { Shown } from "./shown.ts";
 
 /**
  * Why a proposal is refused.
@@ -206,7 +207,7 @@ function evidenceOf({ evidence }: Proposal, { shown, mode }: ResolveContext): Ev
     const event = shown.events.get(name);
     if (event !== undefined) {
       const { id, at, text } = event;
-      return { event: id, at, text: cut(text, DREAMING_LIMITS.excerptChars) };
+      return { event: id, at, text: cutAfter(text, DREAMING_LIMITS.excerptChars) };
     }
     const memory = mode === "deep" ? shown.nodes.get(name) : undefined;
     if (memory === undefined) throw new Refused("unknown_event");
@@ -231,7 +232,7 @@ const NO_REASON = "no reason was given";
 /** As `invalidationReason` takes it: a record with another one could not be imported or synchronized any more. */
 function reasonOf({ reason }: Proposal): string {
   const line = maskSecrets(reason.toWellFormed().replaceAll(/\p{Cc}+/gu, " ")).trim();
-  const read = FIELDS.reason.safeParse(cut(line, DREAMING_LIMITS.reasonChars));
+  const read = FIELDS.reason.safeParse(cutAfter(line, DREAMING_LIMITS.reasonChars));
   return read.success ? read.data : NO_REASON;
 }
 

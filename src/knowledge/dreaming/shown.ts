@@ -1,3 +1,4 @@
+import { cutAfter } from "../../core/cut-text.ts";
 import type { EdgeRecord, NodeRecord } from "../memory/model.ts";
 import { DREAMING_LIMITS } from "./limits.ts";
 import type { ObservedEvent } from "./ports.ts";
@@ -23,7 +24,7 @@ function named<T>(letter: string, items: readonly T[]): Map<string, T> {
 
 /** The events, a line each. */
 export function eventsText({ events }: Pick<Shown, "events">): string {
-  return [...events].map(([name, { text }]) => `${name}: ${cut(text, DREAMING_LIMITS.eventChars)}`).join("\n");
+  return [...events].map(([name, { text }]) => `${name}: ${cutAfter(text, DREAMING_LIMITS.eventChars)}`).join("\n");
 }
 
 /** Memories, entities and the edges between them, a line each. */
@@ -41,11 +42,11 @@ function lineOf(node: NodeRecord): string {
   const tags = node.tags.slice(0, DREAMING_LIMITS.shownTags);
   const about = { realm, kind, type: memoryType ?? entityKind, trust, importance };
   const said = {
-    ...(node.name !== undefined && { name: cut(node.name, DREAMING_LIMITS.excerptChars) }),
-    content: cut(node.content, DREAMING_LIMITS.neighbourChars),
+    ...(node.name !== undefined && { name: cutAfter(node.name, DREAMING_LIMITS.excerptChars) }),
+    content: cutAfter(node.content, DREAMING_LIMITS.neighbourChars),
     ...(tags.length > 0 && { tags }),
   };
-  return cut(JSON.stringify({ ...about, ...said }), DREAMING_LIMITS.memoryLineChars);
+  return cutAfter(JSON.stringify({ ...about, ...said }), DREAMING_LIMITS.memoryLineChars);
 }
 
 /** A name, and the blanks and marks of a line. */
@@ -65,8 +66,4 @@ function fitting<T>(items: readonly T[], chars: number, lineOfItem: (item: T) =>
   let left = chars;
   const end = items.findIndex((item) => (left -= lineOfItem(item).length + FRAME_CHARS) < 0);
   return end < 0 ? [...items] : items.slice(0, end);
-}
-
-export function cut(text: string, chars: number): string {
-  return text.length <= chars ? text : `${text.slice(0, chars).toWellFormed()}…`;
 }

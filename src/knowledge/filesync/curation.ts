@@ -1,7 +1,8 @@
 import { vectorKeyOf } from "../memory/embed/vector-text.ts";
 import type { StoredVectors } from "../memory/embed/stored-vectors.ts";
 import type { NodeRecord } from "../memory/model.ts";
-import { findDuplicates, isHolding, NOT_ANY_MORE, type DecideDuplicate, type Duplicate } from "./duplicates.ts";
+import type { Verdicts } from "../memory/verdicts.ts";
+import { asJudged, findDuplicates, isHolding, NOT_ANY_MORE, type Duplicate } from "./duplicates.ts";
 import { FILE_SYNC_LIMITS } from "./limits.ts";
 import type { Band } from "./options.ts";
 import { DUPLICATES, type ProjectMemory } from "./project-memory.ts";
@@ -16,9 +17,10 @@ import { titleOf } from "./types.ts";
 export type Curation = {
   isOn: boolean;
   staleDays: number;
-  /** Where a model decides whether memories say the same; above it they do. */
+  /** Where a language model decides whether memories say the same; above it they do. */
   band: Band;
-  decide: DecideDuplicate;
+  /** What servers with an engine had it decide. */
+  verdicts: Verdicts;
   /** Undefined where no model is configured: texts alone are compared. */
   vectors: StoredVectors | undefined;
 };
@@ -33,6 +35,7 @@ export function uncurated({ linked, review }: CurationState, isTouched: (id: str
     key: "",
     sawAllVectors: false,
     throughSeq: 0,
+    verdicts: "",
     linked,
     review: {
       stale: review.stale.filter(({ id }) => !isTouched(id)),
@@ -41,10 +44,14 @@ export function uncurated({ linked, review }: CurationState, isTouched: (id: str
   };
 }
 
-/** Whether something has changed since the findings were made: memories, settings, the day, or vectors that were missing. */
+/**
+ * Whether something has changed since the findings were made: memories, settings, the day, verdicts, or vectors that were
+ * missing.
+ */
 export async function needsCuration(deps: CurationDeps, { curation: before }: ProjectState): Promise<boolean> {
   const { memory, curation } = deps;
   if (before.key !== keyOf(deps)) return true;
+  if (before.verdicts !== (await memory.verdictStamp(curation.verdicts))) return true;
   if (before.sawAllVectors || curation.vectors === undefined) return false;
   return (await memory.vectorProgress(curation.vectors)).throughSeq !== before.throughSeq;
 }
@@ -60,7 +67,9 @@ export async function curate(
   { files, curation: before }: ProjectState,
 ): Promise<CurationState> {
   const { memory, curation, nowMs } = deps;
-  const { vectors: stored, band, decide } = curation;
+  const { vectors: stored, band } = curation;
+  // Before they are read: one that comes meanwhile is looked at the next time.
+  const verdictStamp = await memory.verdictStamp(curation.verdicts);
   const progress = stored === undefined ? undefined : await memory.vectorProgress(stored);
   const holding = [...nodes.values()].filter((node) => isHolding(node, nowMs * 1_000));
   const fileOf = new Map(Object.entries(files).map(([name, pair]) => [pair.nodeId, { ...pair, name }]));
@@ -69,6 +78,7 @@ export async function curate(
     stored === undefined
       ? new Map<string, Float32Array>()
       : await memory.vectors(stored, compared.slice(0, FILE_SYNC_LIMITS.comparedMemories));
+  const decide = asJudged(await memory.verdicts(curation.verdicts, holding));
   const found = await accepted(memory, await findDuplicates(holding, vectors, { band, decide }));
   const same = found.filter(({ is }) => is === "same");
   const kept = await keptLinks(memory, before.linked, { same, nodes, vectors, nowUs: nowMs * 1_000 });
@@ -94,6 +104,7 @@ export async function curate(
     key: keyOf(deps),
     sawAllVectors: progress?.isComplete ?? false,
     throughSeq: progress?.throughSeq ?? 0,
+    verdicts: verdictStamp,
     review: { stale, duplicates },
     linked: [...kept, ...same].map(({ node, of }) => ({
       src: node.id,

@@ -1,21 +1,26 @@
 import { nextTurn } from "../../core/clock.ts";
 import { foldedWords } from "../memory/index/terms/fold.ts";
 import type { NodeRecord } from "../memory/model.ts";
+import type { KnownVerdicts, Verdict } from "../memory/verdicts.ts";
 import type { Band } from "./options.ts";
 import { CONFLICTS, isOfFile, nodeHash } from "./project-memory.ts";
 
 /**
  * Which memories say the same as another one: those with the same text, and those whose vectors are more alike than the
- * band. Within the band a model decides. Of memories that say the same, one stands for all; the others are duplicates of it.
+ * band. Within the band, and where numbers differ, a language model decides, if there is one. Of memories that say the same, one stands for all; the others are duplicates of it.
  */
 export type Duplicate = { node: NodeRecord; of: NodeRecord; cosine: number | undefined; is: "same" | "possible" };
 
-/** What a language model says of two memories that may say the same. */
-export type DuplicateVerdict = "same" | "different" | "undecided";
-export type DecideDuplicate = (pair: { node: NodeRecord; of: NodeRecord; cosine: number }) => Promise<DuplicateVerdict>;
+/** What is known to be said of two memories that may say the same. */
+export type DecideDuplicate = (pair: { node: NodeRecord; of: NodeRecord }) => Verdict;
 
-/** Without a language model nobody decides: such pairs are reported. */
-export const leaveUndecided: DecideDuplicate = async () => "undecided";
+/** Where nobody has decided, such pairs are reported. */
+export const leaveUndecided: DecideDuplicate = () => "undecided";
+
+/** As a language model has decided; pairs that it has not judged are reported. */
+export function asJudged(verdicts: KnownVerdicts): DecideDuplicate {
+  return ({ node, of }) => verdicts.of(node, of) ?? "undecided";
+}
 
 type Standing = { node: NodeRecord; numbers: string; vector: Measured | undefined };
 
@@ -63,24 +68,25 @@ export async function findDuplicates(
     }
     const one: Standing = { node, numbers: numbersIn(node), vector: measured(vectors.get(node.id)) };
     const others = isAmong(node) ? standing : standingAmong;
-    const near = nearest(one, others, band.min);
-    const verdict = near === undefined ? "different" : await verdictOf(one, near, band, decide);
-    if (near !== undefined && verdict !== "different") {
-      const is = verdict === "same" ? "same" : "possible";
-      found.push({ node, of: near.other.node, cosine: near.cosine, is });
-    }
-    if (verdict !== "same") {
+    const { near, tries } = nearestAlike(one, others, band, decide);
+    if (near !== undefined) found.push({ node, of: near.other.node, cosine: near.cosine, is: near.is });
+    if (near?.is !== "same") {
       standing.push(one);
       if (isAmong(node)) standingAmong.push(one);
     }
-    byText.set(text, verdict === "same" && near !== undefined ? near.other.node : node);
-    compared += others.length * (one.vector?.numbers.length ?? 0);
+    byText.set(text, near?.is === "same" ? near.other.node : node);
+    compared += tries * others.length * (one.vector?.numbers.length ?? 0);
     if (compared > PER_TURN) {
       compared = 0;
       await nextTurn();
     }
   }
   return found;
+}
+
+/** Of two memories that say the same, the one that stands for both. */
+export function standingOf(a: NodeRecord, b: NodeRecord): NodeRecord {
+  return byStanding(a, b) <= 0 ? a : b;
 }
 
 /** What its user wrote into a file stands before what was saved, then what was there first: alike on every replica. */
@@ -101,12 +107,37 @@ function numbersIn({ name, content }: NodeRecord): string {
 
 type Near = { other: Standing; cosine: number };
 
+/** Those that are most alike but differ: the next one is looked at, so many times. */
+const TRIES = 4;
+
+/** The one that is most alike, without those that are known to differ. */
+function nearestAlike(
+  one: Standing,
+  standing: readonly Standing[],
+  band: Band,
+  decide: DecideDuplicate,
+): { near: (Near & Pick<Duplicate, "is">) | undefined; tries: number } {
+  const differing = new Set<Standing>();
+  for (let tries = 1; tries <= TRIES; tries++) {
+    const near = nearest(one, standing, { least: band.min, differing });
+    if (near === undefined) return { near, tries };
+    const verdict = verdictOf(one, near, band, decide);
+    if (verdict !== "different") return { near: { ...near, is: verdict === "same" ? "same" : "possible" }, tries };
+    differing.add(near.other);
+  }
+  return { near: undefined, tries: TRIES };
+}
+
 /** The one that is most alike, of those that are as alike as `least`. */
-function nearest({ vector }: Standing, standing: readonly Standing[], least: number): Near | undefined {
+function nearest(
+  { vector }: Standing,
+  standing: readonly Standing[],
+  { least, differing }: { least: number; differing: ReadonlySet<Standing> },
+): Near | undefined {
   if (vector === undefined) return undefined;
   let best: Near | undefined;
   for (const other of standing) {
-    if (other.vector?.numbers.length !== vector.numbers.length) continue;
+    if (other.vector?.numbers.length !== vector.numbers.length || differing.has(other)) continue;
     const cosine = product(vector, other.vector, best?.cosine ?? least);
     if (cosine !== undefined && (best === undefined || cosine > best.cosine)) best = { other, cosine };
   }
@@ -140,14 +171,19 @@ function product(a: Measured, b: Measured, least: number): number | undefined {
 /** More than sums of 32-bit numbers are off. */
 const ROUNDING = 1e-5;
 
-async function verdictOf(
-  { node, numbers }: Standing,
-  { other, cosine }: Near,
-  { max }: Band,
-  decide: DecideDuplicate,
-): Promise<DuplicateVerdict> {
-  const isConflict = [node, other.node].some(({ props }) => props[CONFLICTS] !== undefined);
-  // What was kept since it said something else is told of already; other numbers make another fact likely.
-  if (cosine > max && numbers === other.numbers && !isConflict) return "same";
-  return await decide({ node, of: other.node, cosine });
+function verdictOf(one: Standing, { other, cosine }: Near, { max }: Band, decide: DecideDuplicate): Verdict {
+  const mayBe = one.numbers === other.numbers && !isOfConflict(one.node, other.node);
+  if (cosine > max && mayBe) return "same";
+  const verdict = decide({ node: one.node, of: other.node });
+  return verdict === "same" && !mayBe ? "undecided" : verdict;
+}
+
+/** Other numbers make another fact likely, and no model may say otherwise. */
+export function mayBeSame(a: NodeRecord, b: NodeRecord): boolean {
+  return numbersIn(a) === numbersIn(b) && !isOfConflict(a, b);
+}
+
+/** What was kept since it said something else is told of already: people decide between the two. */
+export function isOfConflict(a: NodeRecord, b: NodeRecord): boolean {
+  return [a, b].some(({ props }) => props[CONFLICTS] !== undefined);
 }

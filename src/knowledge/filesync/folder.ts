@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { constants, type Stats } from "node:fs";
 import { link, lstat, mkdir, open, readdir, realpath, rename, rm } from "node:fs/promises";
 import { basename, join, relative, sep } from "node:path";
-import { temporaryBeside } from "../../core/durable-file.ts";
+import { besideOf, nameBeside, TEMPORARY, temporaryBeside } from "../../core/durable-file.ts";
 import { systemCodeOf } from "../../core/errors.ts";
 import type { Random } from "../../core/random.ts";
 import { INDEX_NAME } from "./index-file.ts";
@@ -20,6 +20,7 @@ export type Skipped = { file: string; reason: string };
 
 const PROJECTS = "projects";
 const MEMORY = "memory";
+const FACT = ".md";
 
 /** The projects below the home of the agent that have a memory folder. */
 export async function memoryFolders(home: string): Promise<MemoryFolder[]> {
@@ -183,22 +184,18 @@ async function placed(temporary: string, file: string): Promise<boolean> {
 /** What a file is called for the moment in which it is deleted. */
 const ASIDE = ".aside";
 
-function hexOf(random: Random): string {
-  return Buffer.from(random.fill(new Uint8Array(6))).toString("hex");
-}
-
 /**
  * What a pass that was killed has left: files half written go, and one that was being deleted has its name again, or, where
  * that is taken, another one, for it may be what somebody wrote in that moment. Whoever calls it holds the lock of the sync.
  */
 export async function removeLeftovers({ path }: MemoryFolder): Promise<void> {
   for (const name of await readdir(path)) {
-    const left = /^(.+\.md)\.([0-9a-f]{12})(?:\.tmp|\.aside)$/u.exec(name);
-    if (left === null) continue;
-    const [, fact = "", hex = ""] = left;
+    const left = besideOf(name);
+    if (left === undefined || !left.file.endsWith(FACT) || ![TEMPORARY, ASIDE].includes(left.ending)) continue;
+    const { file: fact, drawn, ending } = left;
     const file = join(path, name);
-    if (name.endsWith(ASIDE) && !(await placed(file, join(path, fact))))
-      await placed(file, join(path, `${fact.slice(0, -".md".length)}-${hex}.md`));
+    if (ending === ASIDE && !(await placed(file, join(path, fact))))
+      await placed(file, join(path, `${fact.slice(0, -FACT.length)}-${drawn}${FACT}`));
     await rm(file, { force: true });
   }
 }
@@ -213,7 +210,7 @@ export async function removeFile(
   const now = await readBytes(file);
   if (now === undefined || hashOf(now.content) !== before) return false;
   // Moved away first: what somebody writes in this moment is another file, and stays.
-  const aside = `${file}.${hexOf(random)}${ASIDE}`;
+  const aside = nameBeside(file, ASIDE, random);
   await rename(file, aside);
   const moved = await readBytes(aside);
   if (moved !== undefined && hashOf(moved.content) === before) {

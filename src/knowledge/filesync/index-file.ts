@@ -1,3 +1,4 @@
+import { cutWithin } from "../../core/cut-text.ts";
 import { FILE_SYNC_LIMITS } from "./limits.ts";
 
 /**
@@ -40,7 +41,7 @@ function lineOf({ file, name, hook }: IndexEntry): string {
   if (said === "") return start;
   const room = FILE_SYNC_LIMITS.indexLineChars - 1 - start.length - 3;
   if (room < 10) return start;
-  return `${start} — ${said.length <= room ? said : `${said.slice(0, room - 1).toWellFormed()}…`}`;
+  return `${start} — ${cutWithin(said, room)}`;
 }
 
 /** On one line, and neither a mark of ours nor the end of a link. */

@@ -11,7 +11,7 @@ import type { RecordStore } from "../../db/records.ts";
 import { EMBED_OPTIONS } from "../memory/embed/options.ts";
 import { openStoredVectors } from "../memory/embed/stored-vectors.ts";
 import type { MemoryService } from "../memory/service.ts";
-import { leaveUndecided } from "./duplicates.ts";
+import { Verdicts } from "../memory/verdicts.ts";
 import { FileSync, LAST, passResult, type PassResult } from "./file-sync.ts";
 import { FILE_SYNC_OPTIONS } from "./options.ts";
 import { StateFiles } from "./state.ts";
@@ -51,7 +51,7 @@ export function openFileSync(
         isOn: values.caCurate,
         staleDays: values.caStaleDays,
         band: values.caDupCosine,
-        decide: leaveUndecided,
+        verdicts: new Verdicts(records),
         vectors: openStoredVectors(valuesOf(EMBED_OPTIONS, config), records),
       },
       lockTtlMs: values.caLockTtl * 1_000,

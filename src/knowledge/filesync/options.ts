@@ -79,7 +79,9 @@ export const FILE_SYNC_OPTIONS = {
     kind: kinds.bool,
     default: true,
     side: "SC",
-    doc: "`0` turns all curation off: nothing is reviewed, no duplicates are linked, and memories get no files.",
+    doc:
+      "`0` turns all curation off: nothing is reviewed, no duplicates are linked, memories get no files, and no language " +
+      "model is asked whether memories say the same.",
   }),
   caStaleDays: option({
     env: "ENGINE_CA_STALE_DAYS",

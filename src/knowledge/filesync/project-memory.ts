@@ -6,6 +6,7 @@ import { digestOf, edgeId, topicId } from "../memory/ids.ts";
 import { DEFAULT_NAMESPACE, type NodeRecord } from "../memory/model.ts";
 import type { MemoryScope, MemoryService } from "../memory/service.ts";
 import { usToText } from "../memory/times.ts";
+import type { KnownVerdicts, Verdicts } from "../memory/verdicts.ts";
 import { wireNode } from "../memory/wire.ts";
 import type { Fact } from "./fact-file.ts";
 import { FILE_SYNC_LIMITS } from "./limits.ts";
@@ -108,6 +109,16 @@ export class ProjectMemory {
 
   async vectorProgress(stored: StoredVectors): Promise<{ throughSeq: number; isComplete: boolean }> {
     return await stored.progress(this.#scope.databaseId);
+  }
+
+  /** What was said of pairs among those memories. */
+  async verdicts(verdicts: Verdicts, nodes: readonly NodeRecord[]): Promise<KnownVerdicts> {
+    return await verdicts.among(this.#scope.databaseId, nodes);
+  }
+
+  /** Differs once something else was said of pairs of the project. */
+  async verdictStamp(verdicts: Verdicts): Promise<string> {
+    return await verdicts.stamp(this.#scope.databaseId, this.realm);
   }
 
   /** Why somebody ended the edge; undefined where it holds, or where there was none. */

@@ -55,6 +55,8 @@ const curationState = z.object({
   /** Whether all memories had their vectors; if not, how far they were. */
   sawAllVectors: z.boolean(),
   throughSeq: z.number(),
+  /** Of what a language model had said of pairs; absent in what earlier versions wrote. */
+  verdicts: z.string().default(""),
   review,
   /** Edges `duplicate_of`: ids of nodes, and the keys of what they said. */
   linked: z.array(z.object({ src: z.string(), dst: z.string(), srcKey: z.string(), dstKey: z.string() })),
@@ -62,7 +64,8 @@ const curationState = z.object({
 export type CurationState = z.output<typeof curationState>;
 
 export function nothingCurated(): CurationState {
-  return { key: "", sawAllVectors: false, throughSeq: 0, review: { stale: [], duplicates: [] }, linked: [] };
+  const nothing = { review: { stale: [], duplicates: [] }, linked: [] };
+  return { key: "", sawAllVectors: false, throughSeq: 0, verdicts: "", ...nothing };
 }
 
 const projectState = z.object({

@@ -1,3 +1,4 @@
+import { cutWithin } from "../../core/cut-text.ts";
 import type { NodeRecord } from "../memory/model.ts";
 import type { Fact } from "./fact-file.ts";
 
@@ -46,7 +47,7 @@ export function factOf(node: NodeRecord, before?: Pick<Fact, "type">): Fact {
 export function titleOf(content: string): string {
   const [line = ""] = content.trim().split("\n");
   const short = line.replaceAll(/\s+/gu, " ").trim();
-  return short.length <= TITLE_CHARS ? short : `${short.slice(0, TITLE_CHARS - 1).toWellFormed()}…`;
+  return cutWithin(short, TITLE_CHARS);
 }
 
 /** Whether two facts say the same; the type of a file counts only as far as memories tell types apart. */

@@ -1,3 +1,4 @@
+import { cutWithin } from "../../core/cut-text.ts";
 import { GRAPH_LIMITS } from "./limits.ts";
 
 /** A value as parts of graphs show it: long texts are cut off, and what is nested is its JSON text where that is long. */
@@ -9,7 +10,5 @@ export function brief(value: unknown): unknown {
 }
 
 function cutOff(text: string): string {
-  if (text.length <= GRAPH_LIMITS.briefChars) return text;
-  // Not between the halves of a surrogate pair.
-  return `${text.slice(0, GRAPH_LIMITS.briefChars - 1).toWellFormed()}…`;
+  return cutWithin(text, GRAPH_LIMITS.briefChars);
 }

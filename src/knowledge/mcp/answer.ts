@@ -1,3 +1,4 @@
+import { cutAfter } from "../../core/cut-text.ts";
 import type { EngineError } from "../../core/errors.ts";
 import { MCP_LIMITS } from "./limits.ts";
 import type { Tool, ToolResult } from "./tool.ts";
@@ -54,7 +55,7 @@ function withinLists(result: ToolResult, lists: Tool["lists"], maxBytes: number)
 /** The value with the ends of its long texts left out; what is shorter stays the same. */
 function clipped(value: unknown, longest: number, depth = 0): unknown {
   if (longest === Number.POSITIVE_INFINITY) return value;
-  if (typeof value === "string") return clippedText(value, longest);
+  if (typeof value === "string") return cutAfter(value, longest);
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) {
     const items: readonly unknown[] = depth > 1 ? value.slice(0, ITEMS) : value;
@@ -62,14 +63,7 @@ function clipped(value: unknown, longest: number, depth = 0): unknown {
   }
   const entries = Object.entries(value);
   const some = depth > 1 ? entries.slice(0, ITEMS) : entries;
-  return Object.fromEntries(
-    some.map(([key, inner]) => [clippedText(key, longest), clipped(inner, longest, depth + 1)]),
-  );
-}
-
-/** The text, or its beginning with a mark where it is longer. */
-export function clippedText(text: string, longest: number): string {
-  return text.length <= longest ? text : `${text.slice(0, longest).toWellFormed()}…`;
+  return Object.fromEntries(some.map(([key, inner]) => [cutAfter(key, longest), clipped(inner, longest, depth + 1)]));
 }
 
 /** As the routes tell errors, so that a model can mend its call: `{error: {code, message, …}}`. */
@@ -77,7 +71,7 @@ export function errorText({ code, message, details }: EngineError, requestId: st
   const { line, column, suggestion, hint, budget, headers } = details;
   const retryAfterSecs = headers?.["Retry-After"];
   const retry = retryAfterSecs === undefined ? {} : { retry_after_secs: Number(retryAfterSecs) };
-  const shown = clippedText(message, MESSAGE_CHARS);
+  const shown = cutAfter(message, MESSAGE_CHARS);
   return JSON.stringify({
     error: { code, message: shown, request_id: requestId, line, column, suggestion, hint, budget, ...retry },
   });

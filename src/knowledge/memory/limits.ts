@@ -26,4 +26,6 @@ export const MEMORY_LIMITS = {
   recallItems: 100,
   recallHops: 3,
   dreamRealms: 20,
+  /** Pairs of memories of a database that wait to be judged by a model. */
+  openPairs: 2_000,
 } as const;

@@ -55,7 +55,7 @@ export function releaseHead(databaseId: number, holder: string): Statement {
 export function changeRecords(databaseId: number, seq: number, changes: Changes): Statement[] {
   return [
     ...byIds(changes.wiped, "DELETE FROM memory_records WHERE database_id = ? AND kind = ?", [databaseId]),
-    ...deleteVectors(databaseId, changes.wiped),
+    ...deleteDerived(databaseId, changes.wiped),
     ...byIds(
       changes.ended,
       "UPDATE memory_records SET ended_seq = ? WHERE database_id = ? AND ended_seq IS NULL AND kind = ?",
@@ -70,15 +70,23 @@ export function changeRecords(databaseId: number, seq: number, changes: Changes)
   ];
 }
 
-/** Of what was erased, and of every model. */
-function deleteVectors(databaseId: number, wiped: readonly RecordKey[]): Statement[] {
+/** Vectors of every model, and verdicts on pairs with what was erased. */
+function deleteDerived(databaseId: number, wiped: readonly RecordKey[]): Statement[] {
   const nodeIds = wiped.filter(({ kind }) => kind === "node").map(({ id }) => id);
-  return chunksOf(nodeIds).map((chunk) => {
+  return chunksOf(nodeIds).flatMap((chunk) => {
     const places = chunk.map(() => "?").join(", ");
-    const sql = `DELETE FROM memory_vectors WHERE database_id = ? AND node_id IN (${places})`;
-    return { sql, values: [databaseId, ...chunk] };
+    return DERIVED.map(({ table, node }) => {
+      const sql = `DELETE FROM ${table} WHERE database_id = ? AND ${node} IN (${places})`;
+      return { sql, values: [databaseId, ...chunk] };
+    });
   });
 }
+
+const DERIVED = [
+  { table: "memory_vectors", node: "node_id" },
+  { table: "memory_verdicts", node: "first_id" },
+  { table: "memory_verdicts", node: "second_id" },
+] as const;
 
 function byIds(keys: readonly RecordKey[], start: string, before: readonly number[]): Statement[] {
   return (["node", "edge"] satisfies RecordKind[]).flatMap((kind) => {

@@ -109,8 +109,42 @@ CREATE INDEX memory_nodes_by_realm ON memory_records (database_id, realm, seq)
   WHERE kind = 'node' AND ended_seq IS NULL AND erased = 0;
 `;
 
+/**
+ * What a language model said of two memories that may say the same (`verdicts.ts`).
+ *
+ * - `memory_verdicts`: a row for each pair, the lower id first, with the keys of the texts that it is about (as those of
+ *   vectors). While `verdict` is `open` the pair waits until `due_ms` to be asked about; `failures` is how often that
+ *   failed. Otherwise `model` said so.
+ * - `memory_verdict_days`: how many pairs were asked about on a day since 1970, of all databases.
+ */
+const MEMORY_VERDICTS = `
+CREATE TABLE memory_verdicts (
+  database_id bigint NOT NULL,
+  realm text NOT NULL,
+  first_id text NOT NULL,
+  second_id text NOT NULL,
+  first_key text NOT NULL,
+  second_key text NOT NULL,
+  verdict text NOT NULL,
+  failures bigint NOT NULL,
+  due_ms bigint NOT NULL,
+  model text,
+  judged_at_ms bigint,
+  PRIMARY KEY (database_id, first_id, second_id)
+);
+CREATE INDEX memory_verdicts_by_second ON memory_verdicts (database_id, second_id);
+CREATE INDEX memory_verdicts_by_realm ON memory_verdicts (database_id, realm);
+CREATE INDEX memory_verdicts_open ON memory_verdicts (due_ms) WHERE verdict = 'open';
+
+CREATE TABLE memory_verdict_days (
+  day bigint PRIMARY KEY,
+  pairs bigint NOT NULL
+);
+`;
+
 export const MEMORY_MIGRATIONS: readonly Migration[] = [
   { name: "memory records", sqlite: 19, postgres: 16, sql: MEMORY_RECORDS },
   { name: "memory vectors", sqlite: 21, postgres: 18, sql: MEMORY_VECTORS },
   { name: "memory nodes by realm", sqlite: 24, postgres: 21, sql: NODES_BY_REALM },
+  { name: "memory verdicts", sqlite: 25, postgres: 22, sql: MEMORY_VERDICTS },
 ];

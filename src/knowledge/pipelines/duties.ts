@@ -3,29 +3,37 @@ import { valuesOf } from "../../config/option.ts";
 import type { FeatureDuty, StorageDeps } from "../../feature/feature.ts";
 import { PipelineRuns } from "../dreaming/runs.ts";
 import { FILE_SYNC_OPTIONS } from "../filesync/options.ts";
+import type { AgentEngines } from "../agent/engines/engines.ts";
 import { EMBED_OPTIONS } from "../memory/embed/options.ts";
 import { openStoredVectors } from "../memory/embed/stored-vectors.ts";
 import { MEMORY_METRICS } from "../memory/metrics.ts";
 import { MemoryStore } from "../memory/store.ts";
+import { Verdicts } from "../memory/verdicts.ts";
 import { MemoryWriter } from "../memory/writer.ts";
 import { Consolidations } from "./consolidation/consolidation.ts";
+import { Judging } from "./consolidation/judging.ts";
 import { ConsolidationReader } from "./consolidation/reader.ts";
 import { correlate, type EventReader } from "./correlation/correlation.ts";
 import { PIPELINE_LIMITS } from "./limits.ts";
 import { PIPELINE_METRICS } from "./metrics.ts";
 import { PIPELINE_OPTIONS } from "./options.ts";
 
-/** Links memories, unless that is switched off. */
-export function consolidationDuties(deps: StorageDeps): FeatureDuty[] {
+/**
+ * Links memories. `engines` says which language model is asked whether memories that are alike say the same; undefined in a
+ * process that asks none.
+ */
+export function consolidationDuties(
+  deps: StorageDeps,
+  engines: Pick<AgentEngines, "current" | "open"> | undefined,
+): FeatureDuty[] {
   const { config, records } = deps;
-  const { memoryConsolidation, memoryConsolidationPollSecs } = valuesOf(PIPELINE_OPTIONS, config);
-  if (!memoryConsolidation) return [];
-  const consolidations = new Consolidations({
-    ...pipelineDeps(deps),
-    reader: new ConsolidationReader(records),
-    band: valuesOf(FILE_SYNC_OPTIONS, config).caDupCosine,
-    vectors: openStoredVectors(valuesOf(EMBED_OPTIONS, config), records),
-  });
+  const { memoryConsolidationPollSecs } = valuesOf(PIPELINE_OPTIONS, config);
+  const { caCurate, caDupCosine: band } = valuesOf(FILE_SYNC_OPTIONS, config);
+  const vectors = openStoredVectors(valuesOf(EMBED_OPTIONS, config), records);
+  const verdicts = caCurate ? new Verdicts(records) : undefined;
+  const consolidation = { ...deps, ...pipelineDeps(deps), reader: new ConsolidationReader(records), band, vectors };
+  const consolidations = new Consolidations({ ...consolidation, verdicts });
+  const judging = verdicts === undefined ? undefined : new Judging({ ...consolidation, verdicts, engines });
   const changed = async (): Promise<DatabaseRecord[]> => {
     const ids = await consolidations.changed();
     return ids.size === 0 ? [] : (await deps.catalog.databases()).filter(({ id }) => ids.has(id));
@@ -35,17 +43,21 @@ export function consolidationDuties(deps: StorageDeps): FeatureDuty[] {
       name: "memory consolidation",
       pollMs: memoryConsolidationPollSecs * 1_000,
       duty: async ({ signal }) => {
-        await inEach(deps, await changed(), signal, ({ id }) => consolidations.consolidate(id));
+        try {
+          await inEach(deps, await changed(), signal, ({ id }) => consolidations.consolidate(id));
+        } finally {
+          // A database that fails keeps no other one.
+          await judging?.turn(signal);
+        }
       },
     },
   ];
 }
 
-/** Remembers failures that repeat, unless that is switched off. */
+/** Remembers failures that repeat. */
 export function correlationDuties(deps: StorageDeps, arrivals: EventReader): FeatureDuty[] {
   const { config, catalog } = deps;
-  const { ciCorrelate, ciCorrelatePollSecs } = valuesOf(PIPELINE_OPTIONS, config);
-  if (!ciCorrelate) return [];
+  const { ciCorrelatePollSecs } = valuesOf(PIPELINE_OPTIONS, config);
   const correlation = { ...pipelineDeps(deps), arrivals };
   return [
     {

@@ -9,6 +9,20 @@ export const PIPELINE_LIMITS = {
   changedRecords: 1_000,
   /** Memories that a changed one is compared with: those of its realm that changed last. */
   comparedMemories: 2_000,
+  /** Pairs that a language model is asked about in one question, in one look at all databases, and in a day. */
+  judgedAtOnce: 5,
+  judgedPerTurn: 20,
+  judgedPerDay: 1_000,
+  /** What it is shown of a memory, how long it may take, and what it may say. */
+  judgedTextBytes: 4 * KIB,
+  judgedMs: 10_000,
+  judgedTokens: 1_000,
+  /** After that many failed questions about a pair it stays undecided; between them it waits, ever longer. */
+  judgedFailures: 5,
+  judgedAgainMs: 3_600_000,
+  /** An engine that fails is left alone for so long, and longer after each further failure. */
+  restMs: 600_000,
+  longestRestMs: 21_600_000,
   /** Conversations whose last memory is known. */
   conversations: 200,
   /** Rows of the firehose that are read at once, and for one commit. */

@@ -9,6 +9,12 @@ export const PIPELINE_METRICS = metricSet((registers) => ({
     labelNames: ["relation"],
     registers,
   }),
+  verdicts: new Counter({
+    name: "engine_pipelines_verdicts_total",
+    help: "Pairs of memories that a language model was asked about, by what it said of them: `failed` is no usable answer.",
+    labelNames: ["outcome"],
+    registers,
+  }),
   events: new Counter({
     name: "engine_pipelines_events_total",
     help: "Rows of the firehose that were looked through for failures.",

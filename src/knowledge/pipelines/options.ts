@@ -36,4 +36,23 @@ export const PIPELINE_OPTIONS = {
     side: "S",
     doc: "Seconds between two looks for failures in the table `firehose`.",
   }),
+  // Other programs of the kind have candidates that these promote, and their settings are brought along.
+  filePromote: option({
+    env: "ENGINE_FILE_PROMOTE",
+    toml: "memory.file_promote",
+    kind: kinds.bool,
+    default: true,
+    side: "S",
+    doc:
+      "Accepted, and without effect: file sync makes each file of an agent a memory at once, so that there are no " +
+      "candidates to promote.",
+  }),
+  filePromotePollSecs: option({
+    env: "ENGINE_FILE_PROMOTE_POLL_SECS",
+    toml: "memory.file_promote_poll_secs",
+    kind: pollSecs,
+    default: 60,
+    side: "S",
+    doc: "Accepted, and without effect: as there are no candidates to promote, nobody looks for them.",
+  }),
 } as const;

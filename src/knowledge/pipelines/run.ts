@@ -1,5 +1,5 @@
 import { EngineError, messageOf } from "../../core/errors.ts";
-import type { RecordStore } from "../../db/records.ts";
+import type { RecordStore, Statement } from "../../db/records.ts";
 import type { PipelineKind, PipelineRuns, RunChange, RunStats, Watermark } from "../dreaming/runs.ts";
 import type { Draft } from "../memory/draft.ts";
 import type { MemoryWriter, Operation } from "../memory/writer.ts";
@@ -15,6 +15,8 @@ export type Place = {
   kind: PipelineKind;
   /** Where it has read from. */
   from: Watermark;
+  /** The language model that it asked. */
+  model?: { engine: string; model: string } | undefined;
 };
 
 /** What a run came to. */
@@ -29,25 +31,28 @@ export type RunOutcome = {
 export type RunWork<O extends RunOutcome> = Pick<Operation<O>, "items" | "needs"> & {
   eventsScanned: number;
   plan: (draft: Draft) => O;
+  /** Written with it. */
+  also?: readonly Statement[] | undefined;
 };
 
-/** Advances without a run, where there was nothing to write. */
+/** Advances without a run, where there was nothing to write but what is written besides. */
 export async function advance(
   { records, runs }: Pick<PipelineDeps, "records" | "runs">,
   { databaseId, kind, from }: Place,
   position: unknown,
+  also: readonly Statement[] = [],
 ): Promise<void> {
-  if (JSON.stringify(position) === from.text) return;
-  const { done } = await records.transact([runs.advanceStatement(databaseId, kind, from, position)]);
+  if (JSON.stringify(position) === from.text && also.length === 0) return;
+  const { done } = await records.transact([runs.advanceStatement(databaseId, kind, from, position), ...also]);
   if (!done) throw overtaken(kind);
 }
 
 export async function runOnce<O extends RunOutcome>(
   { runs, writer }: Pick<PipelineDeps, "runs" | "writer">,
-  { databaseId, kind, from }: Place,
-  { items, needs, eventsScanned, plan }: RunWork<O>,
+  { databaseId, kind, from, model }: Place,
+  { items, needs, eventsScanned, plan, also: besides = [] }: RunWork<O>,
 ): Promise<O> {
-  const id = await runs.begin({ databaseId, kind, trigger: "poll" });
+  const id = await runs.begin({ databaseId, kind, trigger: "poll", ...model });
   try {
     return await writer.write(databaseId, {
       items,
@@ -57,6 +62,7 @@ export async function runOnce<O extends RunOutcome>(
         runs.advanceStatement(databaseId, kind, from, position),
         ...runs.changeStatements(id, changes),
         runs.finishStatement(id, { status: "done", eventsScanned, memoriesWritten, stats }),
+        ...besides,
       ],
       refused: () => overtaken(kind),
     });

@@ -1,4 +1,5 @@
 import type { FinishReason } from "ai";
+import { cutWithin } from "../../../core/cut-text.ts";
 import { messageOf, systemCodeOf } from "../../../core/errors.ts";
 import type { EngineProblem } from "./engine.ts";
 
@@ -14,7 +15,7 @@ export function problemOf(error: unknown, secret: string | undefined): EnginePro
   const causes = causesOf(error);
   const refusal = causes.map((cause) => Refusal.of(cause)).find((found) => found !== undefined);
   const found = refusal === undefined ? ofTransport(causes) : ofRefusal(refusal);
-  return { ...found, message: bounded(masked(withoutControls(found.message), secret)) };
+  return { ...found, message: cutWithin(masked(withoutControls(found.message), secret), MESSAGE_CHARS) };
 }
 
 /**
@@ -210,8 +211,4 @@ function masked(text: string, secret: string | undefined): string {
   }
   const words = shown.split(" ").map((word) => (word.includes("***") ? HIDDEN : word));
   return words.join(" ");
-}
-
-function bounded(text: string): string {
-  return text.length <= MESSAGE_CHARS ? text : `${text.slice(0, MESSAGE_CHARS - 1).toWellFormed()}…`;
 }

@@ -1,4 +1,5 @@
 import { fieldText, listIn, type Json } from "../../../client/api.ts";
+import { cutWithin } from "../../../core/cut-text.ts";
 
 /** Memories as a coding agent reads them beside a prompt: a bounded text, marked as what others noted. */
 
@@ -30,8 +31,10 @@ function noteOf(node: Json): string | undefined {
   const { content, name, realm, memory_type: memoryType, entity_kind: entityKind, updated_at: updated } = node;
   const said = [name, content].flatMap((value) => (typeof value === "string" ? [tame(value)] : [])).filter(isSaid);
   if (said.length === 0) return undefined;
-  const label = [memoryType ?? entityKind, realm, updated].map((value) => cut(tame(fieldText(value)), LABEL_CHARS));
-  return `- (${label.join(", ")}) ${cut(said.join(": "), NOTE_CHARS)}`;
+  const label = [memoryType ?? entityKind, realm, updated].map((value) =>
+    cutWithin(tame(fieldText(value)), LABEL_CHARS),
+  );
+  return `- (${label.join(", ")}) ${cutWithin(said.join(": "), NOTE_CHARS)}`;
 }
 
 function isSaid(text: string): boolean {
@@ -50,8 +53,4 @@ function tame(text: string): string {
     .replace(/[<\uFF1C\uFE64]/gu, "\u2039")
     .replace(/[>\uFF1E\uFE65]/gu, "\u203A")
     .trim();
-}
-
-function cut(text: string, maxChars: number): string {
-  return text.length <= maxChars ? text : `${text.slice(0, maxChars - 1)}…`.toWellFormed();
 }

@@ -1,11 +1,11 @@
 import { backoffMs } from "../../../core/backoff.ts";
 import { sleep, type Clock } from "../../../core/clock.ts";
+import { beginningOf } from "../../../core/cut-text.ts";
 import { messageOf } from "../../../core/errors.ts";
 import type { Random } from "../../../core/random.ts";
 import type { MemoryMetrics } from "../metrics.ts";
 import { EMBED_LIMITS } from "./limits.ts";
 import { EmbedFailure, type EmbedKind, type EmbedProvider } from "./provider.ts";
-import { beginningOf } from "./vector-text.ts";
 
 export type EmbedderDeps = { provider: EmbedProvider; clock: Clock; random: Random; metrics: MemoryMetrics };
 

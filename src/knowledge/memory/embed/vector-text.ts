@@ -8,11 +8,6 @@ export function embeddedText({ name, content }: Pick<Said, "name" | "content">):
   return name === undefined ? content : `${name}\n${content}`;
 }
 
-/** The first characters, without half a character at the end. */
-export function beginningOf(text: string, chars: number): string {
-  return text.length <= chars ? text : text.slice(0, chars).replace(/[\ud800-\udbff]$/, "");
-}
-
 /** Under which key the vector of that text is stored. */
 export function vectorKeyOf(node: Said): string {
   return textKey(node.id, embeddedText(node));

@@ -1,4 +1,5 @@
-import { beginningOf, embeddedText } from "../embed/vector-text.ts";
+import { beginningOf } from "../../../core/cut-text.ts";
+import { embeddedText } from "../embed/vector-text.ts";
 import { RERANK_LIMITS } from "../rerank/limits.ts";
 import type { Reranker, RerankOutcome } from "../rerank/reranker.ts";
 import { keyOf, type From } from "./answer.ts";

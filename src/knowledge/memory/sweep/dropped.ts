@@ -6,6 +6,7 @@ import { deleteSome } from "./delete-some.ts";
 const TABLES = [
   { table: "memory_records", key: ["kind", "id", "version"] },
   { table: "memory_vectors", key: ["model", "text_key"] },
+  { table: "memory_verdicts", key: ["first_id", "second_id"] },
   { table: "memory_commits", key: ["seq"] },
   { table: "memory_counts", key: ["realm", "kind"] },
 ] as const;

@@ -4,11 +4,12 @@ import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import { memoryOn } from "../contract.test-kit.ts";
 import { VectorStore } from "../embed/vector-store.ts";
 import type { MemoryScope, MemoryService } from "../service.ts";
+import { pairOf, Verdicts } from "../verdicts.ts";
 import { sweepDropped } from "./dropped.ts";
 import { sweepFormerModels } from "./former-models.ts";
 
 const CALLER: Caller = { subject: "ann", kind: "session", role: "admin", databases: undefined };
-const TABLES = ["records", "commits", "counts", "heads", "settings", "vectors", "vector_heads"];
+const TABLES = ["records", "commits", "counts", "heads", "settings", "vectors", "vector_heads", "verdicts"];
 const { signal } = new AbortController();
 const DAY_MS = 86_400_000;
 
@@ -68,6 +69,9 @@ export function sweepContract(driver: string, open: () => Promise<OpenedCatalog>
       await memory.saveEdge(scope, { src: record.id, dst: other.id });
       const settings = await memory.settings(scope);
       await memory.changeSettings(scope, "it", settings, { caller: CALLER, address: "", requestId: "r" });
+      const [one, another] = await memory.nodes(scope, [record.id, other.id]);
+      if (one === undefined || another === undefined) throw new Error("what was saved is not there");
+      await new Verdicts(records()).open(scope.databaseId, [pairOf(scope.databaseId, one, another)]);
       await embed(scope, "m");
     }
 

@@ -45,6 +45,7 @@ export function consolidationContract(driver: string, open: () => Promise<Opened
         metrics: PIPELINE_METRICS.of(all),
         band: { min: 0.9, max: 0.97 },
         vectors: undefined,
+        verdicts: undefined,
       };
     });
     afterEach(() => opened.close());

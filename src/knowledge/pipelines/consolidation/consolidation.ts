@@ -1,38 +1,32 @@
 import { z } from "zod";
 import type { Clock } from "../../../core/clock.ts";
-import type { RunChange } from "../../dreaming/runs.ts";
-import { findDuplicates, isHolding, leaveUndecided, NOT_ANY_MORE } from "../../filesync/duplicates.ts";
+import { asJudged, findDuplicates, isHolding, isOfConflict, leaveUndecided } from "../../filesync/duplicates.ts";
 import type { Band } from "../../filesync/options.ts";
 import { DUPLICATES } from "../../filesync/project-memory.ts";
-import type { Draft } from "../../memory/draft.ts";
 import type { StoredVectors } from "../../memory/embed/stored-vectors.ts";
-import { edgeId } from "../../memory/ids.ts";
-import { accepted, edgeInput } from "../../memory/input.ts";
-import { DEFAULT_NAMESPACE, type NodeRecord } from "../../memory/model.ts";
-import { ALL_REALMS } from "../../memory/realms.ts";
-import type { Version } from "../../memory/rows.ts";
-import { nodeKey, putSaidEdge } from "../../memory/save.ts";
-import type { MemoryStore } from "../../memory/store.ts";
+import type { NodeRecord } from "../../memory/model.ts";
+import { ALL_REALMS, isPrivateRealm } from "../../memory/realms.ts";
+import { pairOf, type MemoryPair, type Verdicts } from "../../memory/verdicts.ts";
 import { PIPELINE_LIMITS } from "../limits.ts";
-import type { PipelineMetrics } from "../metrics.ts";
-import { advance, runOnce, type PipelineDeps, type RunOutcome } from "../run.ts";
-import { agentRunOf, follow, FOLLOWS, lastMemories, type Link } from "./conversations.ts";
+import { agentRunOf, follow, lastMemories, type Link } from "./conversations.ts";
+import { commitLinks, type LinkDeps } from "./links.ts";
 import type { ConsolidationReader } from "./reader.ts";
 
 /**
  * Makes the links between memories that nobody has made: from each memory of a conversation to the one before it
  * (`follows`), and from those that say the same to the one that stands for all (`duplicate_of`). It reads what has changed
- * since its watermark, and what has got a vector since then. It changes, invalidates and deletes nothing.
+ * since its watermark, and what has got a vector since then. It changes, invalidates and deletes nothing. Pairs of which a
+ * language model is to say whether they say the same are noted for `judging.ts`.
  */
-export type ConsolidationDeps = PipelineDeps & {
-  store: MemoryStore;
+export type ConsolidationDeps = LinkDeps & {
   reader: ConsolidationReader;
   clock: Clock;
-  metrics: PipelineMetrics;
   /** Where somebody has to decide whether memories say the same; above it they do. */
   band: Band;
   /** Undefined where no model is configured: texts alone are compared. */
   vectors: StoredVectors | undefined;
+  /** Undefined where no language model is to be asked. */
+  verdicts: Verdicts | undefined;
 };
 
 const KIND = "consolidation";
@@ -41,28 +35,48 @@ const consolidationPosition = z.object({
   /** The commit up to which texts are compared and conversations linked. */
   seq: z.number(),
   /** The same for vectors of a model. */
-  near: z.object({ model: z.string(), seq: z.number() }).optional(),
+  near: z
+    .object({
+      model: z.string(),
+      seq: z.number(),
+      /** Whether pairs for a language model were noted up to there; absent in what earlier versions wrote. */
+      noted: z.boolean().default(false),
+    })
+    .optional(),
   last: lastMemories,
 });
 type Position = z.output<typeof consolidationPosition>;
 
 const AT_THE_BEGINNING: Position = { seq: 0, last: [] };
 
+/** How far consolidation has read; a text that another version wrote is an error. */
+export async function placeOf({ runs }: Pick<LinkDeps, "runs">, databaseId: number) {
+  const from = await runs.watermark(databaseId, KIND);
+  const position = from.position === undefined ? AT_THE_BEGINNING : consolidationPosition.parse(from.position);
+  return { place: { databaseId, kind: KIND, from } as const, position };
+}
+
 /** Resolves to whether more has changed than one run takes. */
 export async function consolidate(deps: ConsolidationDeps, databaseId: number): Promise<boolean> {
-  const { runs, store, reader } = deps;
-  const from = await runs.watermark(databaseId, KIND);
-  const before = from.position === undefined ? AT_THE_BEGINNING : consolidationPosition.parse(from.position);
+  const { store, reader, verdicts } = deps;
+  const { place, position: before } = await placeOf(deps, databaseId);
   const { seq: headSeq } = await store.head(databaseId);
   const fresh = await changedSince(deps, databaseId, before.seq, headSeq);
   const embedded = await embeddedSince(deps, databaseId, before);
   const sessions = await reader.sessionsOf(fresh.nodes.flatMap((node) => agentRunOf(node) ?? []));
   const { links, last } = follow(fresh.nodes, before.last, sessions);
-  links.push(...(await duplicatesAmong(deps, databaseId, fresh.nodes, undefined)));
-  if (embedded !== undefined) links.push(...(await duplicatesAmong(deps, databaseId, embedded.nodes, deps.vectors)));
-  const near = embedded === undefined ? before.near : { model: embedded.model, seq: embedded.seq };
+  links.push(...(await duplicatesAmong(deps, databaseId, fresh.nodes, undefined)).links);
+  await verdicts?.dropChanged(databaseId, fresh.nodes);
+  if (embedded !== undefined) {
+    const alike = await duplicatesAmong(deps, databaseId, embedded.nodes, deps.vectors);
+    links.push(...alike.links);
+    // Before the place moves on: what is noted twice is noted once.
+    await verdicts?.open(databaseId, alike.undecided);
+  }
+  const near =
+    embedded === undefined ? before.near : { model: embedded.model, seq: embedded.seq, noted: verdicts !== undefined };
   const position: Position = { seq: fresh.seq, ...(near !== undefined && { near }), last };
-  await commitLinks(deps, { databaseId, kind: KIND, from }, { links, position, records: fresh.nodes.length });
+  await commitLinks(deps, place, { links, position, records: fresh.nodes.length });
   return fresh.hasMore || embedded?.hasMore === true;
 }
 
@@ -112,32 +126,39 @@ async function changedSince(
   return { nodes, ...rest };
 }
 
-/** Those whose vectors have come; with another model that is all of them. Undefined where no model is configured. */
+/**
+ * Those whose vectors have come. With another model that is all of them, and also where pairs are to be noted now that were
+ * passed over before. Undefined where no model is configured.
+ */
 async function embeddedSince(
   deps: ConsolidationDeps,
   databaseId: number,
   { near }: Position,
 ): Promise<(Changed & { model: string }) | undefined> {
-  const { vectors } = deps;
+  const { vectors, verdicts } = deps;
   if (vectors === undefined) return undefined;
   const { model } = vectors;
   const { throughSeq } = await vectors.progress(databaseId);
-  return { model, ...(await changedSince(deps, databaseId, near?.model === model ? near.seq : 0, throughSeq)) };
+  const goesOn = near?.model === model && (near.noted || verdicts === undefined);
+  return { model, ...(await changedSince(deps, databaseId, goesOn ? near.seq : 0, throughSeq)) };
 }
 
-/** Pairs with one of the nodes that say the same; each is compared within its realm. */
-async function duplicatesAmong(
-  { reader, clock, band }: ConsolidationDeps,
+/** What comparing has found. */
+export type Alike = { links: Link[]; undecided: MemoryPair[] };
+
+/** Pairs with one of the nodes that say the same, or may; each is compared within its realm. */
+export async function duplicatesAmong(
+  { reader, clock, band, verdicts }: Pick<ConsolidationDeps, "reader" | "clock" | "band" | "verdicts">,
   databaseId: number,
   changed: readonly NodeRecord[],
   vectors: StoredVectors | undefined,
-): Promise<Link[]> {
+): Promise<Alike> {
   const nowUs = clock.nowMs() * 1_000;
   const byRealm = Map.groupBy(
     changed.filter((node) => isHolding(node, nowUs)),
     ({ realm }) => realm,
   );
-  const links: Link[] = [];
+  const alike: Alike = { links: [], undecided: [] };
   for (const [realm, ofRealm] of byRealm) {
     const recent = await reader.recent(databaseId, realm, PIPELINE_LIMITS.comparedMemories);
     // Comparing vectors costs the square: of a large import so many at a time.
@@ -148,77 +169,23 @@ async function duplicatesAmong(
       const nodes = [...byId.values()].filter((node) => isHolding(node, nowUs));
       const known = vectors === undefined ? new Map<string, Float32Array>() : await vectors.of(databaseId, nodes);
       const among = new Set(own.map(({ id }) => id));
-      const found = await findDuplicates(nodes, known, { band, decide: leaveUndecided, among });
+      const isJudged = verdicts !== undefined && vectors !== undefined && mayBeShown(realm);
+      const judged = isJudged ? await verdicts.among(databaseId, nodes) : undefined;
+      const decide = judged === undefined ? leaveUndecided : asJudged(judged);
+      const found = await findDuplicates(nodes, known, { band, decide, among });
       for (const { node, of, is } of found) {
-        if (is === "same") links.push({ realm, src: node.id, dst: of.id, rel: DUPLICATES });
+        if (is === "same") alike.links.push({ realm, src: node.id, dst: of.id, rel: DUPLICATES });
+        else if (isJudged && !isOfConflict(node, of)) alike.undecided.push(pairOf(databaseId, node, of));
       }
     }
   }
-  return links;
+  return alike;
 }
 
-async function commitLinks(
-  deps: ConsolidationDeps,
-  place: Parameters<typeof runOnce>[1],
-  { links, position, records }: { links: readonly Link[]; position: Position; records: number },
-): Promise<void> {
-  const missing = await missingLinks(deps, place.databaseId, links);
-  if (missing.length === 0) {
-    await advance(deps, place, position);
-    return;
-  }
-  const ends = [...new Set(missing.flatMap(({ src, dst }) => [src, dst]))].map(nodeKey);
-  const { made } = await runOnce(deps, place, {
-    items: missing.length,
-    needs: { keys: [...ends, ...missing.map((link) => ({ kind: "edge", id: idOf(link) }) as const)] },
-    eventsScanned: 0,
-    plan: (draft): RunOutcome & { made: Record<string, number> } => {
-      const made: Record<string, number> = { [FOLLOWS]: 0, [DUPLICATES]: 0 };
-      const changes = missing.flatMap((link, proposal) => {
-        const change = putLink(draft, link);
-        if (change === undefined) return [];
-        made[link.rel] = (made[link.rel] ?? 0) + 1;
-        return [{ ...change, proposal }];
-      });
-      return { changes, position, memoriesWritten: 0, stats: { records, links: made }, made };
-    },
-  });
-  for (const [relation, count] of Object.entries(made)) deps.metrics.links.inc({ relation }, count);
-}
-
-/** Each once. The last memory of a conversation may have been erased since. */
-async function missingLinks({ store }: ConsolidationDeps, databaseId: number, links: readonly Link[]): Promise<Link[]> {
-  const ends = await store.known(
-    databaseId,
-    "node",
-    links.flatMap(({ src, dst }) => [src, dst]),
-  );
-  const there = new Set(ends.flatMap(({ current }) => (current?.erased === false ? [current.record.id] : [])));
-  const possible = links.filter(({ src, dst }) => there.has(src) && there.has(dst));
-  const byId = new Map(possible.map((link) => [idOf(link), link]));
-  for (const { current } of await store.known(databaseId, "edge", [...byId.keys()])) {
-    if (current !== undefined && !mayBeMade(current)) byId.delete(current.record.id);
-  }
-  return [...byId.values()];
-}
-
-/** Whoever ended or erased a link says that it is none. */
-function mayBeMade(before: Version | undefined): boolean {
-  if (before === undefined) return true;
-  if (before.kind !== "edge" || before.erased) return false;
-  return before.record.invalidatedAtUs !== undefined && before.record.invalidationReason === NOT_ANY_MORE;
-}
-
-/** Undefined where it is there by now, or one of its ends is gone. */
-function putLink(draft: Draft, link: Link): Omit<RunChange, "proposal"> | undefined {
-  const id = idOf(link);
-  const before = draft.version("edge", id);
-  const hasEnds = [link.src, link.dst].every((end) => draft.node(end)?.realm === link.realm);
-  if (!hasEnds || !mayBeMade(before)) return undefined;
-  const { record } = putSaidEdge(accepted(edgeInput, link), { id, realm: link.realm }, draft);
-  return { kind: "edge", id, versionBefore: before?.record.version, versionAfter: record.version };
-}
-
-function idOf({ realm, src, dst, rel }: Link): string {
-  return edgeId({ realm, src, dst, rel, namespace: DEFAULT_NAMESPACE });
+/**
+ * Whether a language model is shown what a realm says, without anybody asking. The engine is the installation's, and one
+ * person chose it for all: as with dreams, no realm of a single user is shown to it.
+ */
+export function mayBeShown(realm: string): boolean {
+  return !isPrivateRealm(realm);
 }

@@ -9,7 +9,14 @@ export const FOLLOWS = "follows";
 export const lastMemories = z.array(z.tuple([z.string(), z.object({ id: z.string(), createdAtUs: z.number() })]));
 export type LastMemories = z.output<typeof lastMemories>;
 
-export type Link = { realm: string; src: string; dst: string; rel: string };
+export type Link = {
+  realm: string;
+  src: string;
+  dst: string;
+  rel: string;
+  /** Of what both ends say: where one says something else meanwhile, the link is not made. */
+  keys?: { src: string; dst: string };
+};
 
 /** `agent run <id>` as a source: the run whose session is the conversation. */
 export function agentRunOf({ source }: NodeRecord): string | undefined {

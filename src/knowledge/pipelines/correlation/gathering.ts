@@ -1,7 +1,8 @@
+import { cutWithin } from "../../../core/cut-text.ts";
 import { z } from "zod";
 import { PIPELINE_LIMITS } from "../limits.ts";
 import { fingerprintOf } from "./fingerprint.ts";
-import { cut, type Observation } from "./observation.ts";
+import type { Observation } from "./observation.ts";
 import { added, latest, tallyOf, tallySchema } from "./tally.ts";
 
 /** The last commits and files of each repository, the one that was seen last at the end. */
@@ -49,7 +50,7 @@ export class Gathering {
     const commits = row.commits.length > 0 ? row.commits : work.commits.slice(-1);
     const files = row.files.length > 0 ? row.files : work.files;
     const before = this.#byFingerprint.get(fingerprint);
-    const excerpt = before?.excerpt ?? cut(failure.message, PIPELINE_LIMITS.excerptChars);
+    const excerpt = before?.excerpt ?? cutWithin(failure.message, PIPELINE_LIMITS.excerptChars);
     const tally = added(before?.tally, tallyOf({ at: row.at, commits, files }));
     this.#byFingerprint.set(fingerprint, { fingerprint, repository, excerpt, tally });
   }

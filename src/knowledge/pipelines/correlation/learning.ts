@@ -1,10 +1,10 @@
+import { cutWithin } from "../../../core/cut-text.ts";
 import { z } from "zod";
 import { topicId } from "../../memory/ids.ts";
 import { DEFAULT_REALM, type NodeRecord } from "../../memory/model.ts";
 import { maskSecrets } from "../../memory/secrets.ts";
 import { PIPELINE_LIMITS } from "../limits.ts";
 import type { Failure } from "./gathering.ts";
-import { cut } from "./observation.ts";
 import { added, tallySchema, type Tally } from "./tally.ts";
 
 /**
@@ -71,10 +71,10 @@ function propsIn(node: NodeRecord | undefined): LearningProps | undefined {
     occurrences: Math.min(props.occurrences, PIPELINE_LIMITS.occurrences),
     first_seen: timeIn(props.first_seen),
     last_seen: timeIn(props.last_seen),
-    commits: props.commits.slice(-PIPELINE_LIMITS.commits).map((each) => cut(each, PIPELINE_LIMITS.commitChars)),
-    files: props.files.slice(-PIPELINE_LIMITS.files).map((each) => cut(each, PIPELINE_LIMITS.fileChars)),
-    message: cut(props.message, PIPELINE_LIMITS.excerptChars),
-    repository: cut(props.repository, PIPELINE_LIMITS.repositoryChars),
+    commits: props.commits.slice(-PIPELINE_LIMITS.commits).map((each) => cutWithin(each, PIPELINE_LIMITS.commitChars)),
+    files: props.files.slice(-PIPELINE_LIMITS.files).map((each) => cutWithin(each, PIPELINE_LIMITS.fileChars)),
+    message: cutWithin(props.message, PIPELINE_LIMITS.excerptChars),
+    repository: cutWithin(props.repository, PIPELINE_LIMITS.repositoryChars),
   };
 }
 

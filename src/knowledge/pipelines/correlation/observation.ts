@@ -1,3 +1,4 @@
+import { cutWithin } from "../../../core/cut-text.ts";
 import { maskSecrets } from "../../memory/secrets.ts";
 import { PIPELINE_LIMITS } from "../limits.ts";
 
@@ -102,13 +103,7 @@ function lineOf(text: string, maxChars: number): string {
     .replace(ESCAPES, "")
     .replaceAll(/\p{Cf}/gu, "")
     .replaceAll(/\p{Cc}/gu, " ");
-  return cut(maskSecrets(shown).replaceAll(/\s+/gu, " ").trim(), maxChars);
-}
-
-/** The first characters, without half of one at the end. */
-export function cut(text: string, maxChars: number): string {
-  if (text.length <= maxChars) return text;
-  return `${text.slice(0, maxChars - 1).replace(/[\ud800-\udbff]$/, "")}…`;
+  return cutWithin(maskSecrets(shown).replaceAll(/\s+/gu, " ").trim(), maxChars);
 }
 
 /** RFC 3339, so that times compare as texts. */
