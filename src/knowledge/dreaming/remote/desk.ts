@@ -62,7 +62,7 @@ export class DreamDesk {
       }
       let progress: RunProgress | undefined;
       const run = this.#run(hold, { place, stored, signal, onProgress: (latest) => (progress = latest) });
-      const step = await this.#settled(hold, { job, place }, () => run.next());
+      const step = await this.#settled(hold, { job, place, signal }, () => run.next());
       if ("failure" in step || "result" in step) return step;
       if (!(await this.#save(hold, stored))) continue;
       const { cancelRequested } = await this.#deps.fabric.progress(hold, progress);
@@ -87,7 +87,7 @@ export class DreamDesk {
       if (stored === undefined) throw new EngineError("conflict", "no question of this dream waits for an answer");
       if (stored.applied === position) return undefined;
       const run = this.#run(hold, { place, stored, signal, onProgress: () => {} });
-      const outcome = await this.#settled(hold, { job, place }, async () => {
+      const outcome = await this.#settled(hold, { job, place, signal }, async () => {
         const result = await run.apply(position, answer);
         return result && { result };
       });
@@ -176,12 +176,14 @@ export class DreamDesk {
 
   async #settled<T>(
     hold: Hold,
-    { job, place }: { job: Job; place: Place },
+    { job, place, signal }: { job: Job; place: Place; signal: AbortSignal },
     step: () => Promise<T>,
   ): Promise<T | DreamOver> {
     try {
       return await step();
     } catch (error) {
+      // The worker left, and asks again.
+      if (signal.aborted) throw error;
       if (isLeaseLost(error)) {
         // The same request, sent again while the first one was under way, has ended the run.
         const run = await this.#deps.runs.get(place.databaseId, place.runId);
