@@ -432,7 +432,7 @@ describe("the routes of a dream on a worker", () => {
   test("hear why an engine gave no answer: the run fails, or is tried again, as it would be here", async () => {
     const dream = await held();
     const { position } = await question(dream);
-    const said = `busy; the key is ${PROVIDER_KEY}, password="hunter2secret9"`;
+    const said = `busy;\0 the key is ${PROVIDER_KEY}, password="hunter2secret9"`;
     const passing = { code: "rate_limited", message: said, retryable: true, retry_after_ms: 5 };
     const answer = await post(dream, "dreaming/apply", { position, usage, failure: passing });
     expect(answer.json).toMatchObject({ over: true, result: null, failure: { retryable: true, retry_after_ms: 5 } });

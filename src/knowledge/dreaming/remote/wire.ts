@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { publicText } from "../../../core/errors.ts";
 import { FABRIC_LIMITS } from "../../../fabric/limits.ts";
+import { boundedText } from "../../../fabric/refusals.ts";
 import { engineFields } from "../../agent/engines/fields.ts";
 import { maskSecrets } from "../../memory/secrets.ts";
 import { DREAMING_LIMITS } from "../limits.ts";
@@ -9,6 +10,10 @@ import type { DreamAnswer, DreamResult } from "../loop.ts";
 /** A dream on a worker as it goes over the wire, for the server and for the worker. */
 
 const MOST_TOKENS = 1_000_000_000;
+/** What is kept of an engine's words. */
+const MESSAGE_CHARS = 500;
+const MOST_MALFORMED = 1_000;
+const MOST_PAUSE_MS = FABRIC_LIMITS.backoffMs.max;
 const tokens = z.int().min(0).max(MOST_TOKENS);
 
 /** Why an engine may give no answer. */
@@ -71,7 +76,7 @@ const failure = z.strictObject({
   code: z.enum(ENGINE_FAILURES),
   message: z.string().max(2_000),
   retryable: z.boolean().default(false),
-  retry_after_ms: z.int().min(0).max(FABRIC_LIMITS.backoffMs.max).optional(),
+  retry_after_ms: z.int().min(0).max(MOST_PAUSE_MS).optional(),
   is_of_content: z.boolean().default(false).describe("It is about what was shown: fewer events are shown next."),
 });
 
@@ -83,7 +88,7 @@ export const applyRequest = z.strictObject({
     .max(DREAMING_LIMITS.proposals)
     .optional()
     .describe("What the model handed in with the tool. Each is checked on its own."),
-  malformed: z.int().min(0).max(10_000).default(0).describe("Proposals that were left out as unreadable."),
+  malformed: z.int().min(0).max(MOST_MALFORMED).default(0).describe("Proposals that were left out as unreadable."),
   failure: failure.optional().describe("Why the engine gave no answer, in place of proposals."),
   late: z.boolean().default(false).describe("The time was up before the answer was there."),
 });
@@ -106,21 +111,28 @@ export function answerIn({
   // A worker may quote anything, and whoever reads runs is shown it.
   return {
     ...spent,
-    failure: { code, message: publicText(maskSecrets(message)), retryable, retryAfterMs, isOfContent },
+    failure: {
+      code,
+      message: boundedText(publicText(maskSecrets(message)), MESSAGE_CHARS),
+      retryable,
+      retryAfterMs,
+      isOfContent,
+    },
   };
 }
 
 /** The body that says it. */
 export function requestOf(position: string, answer: DreamAnswer): z.input<typeof applyRequest> {
-  const { input_tokens, output_tokens } = answer.usage;
+  const input_tokens = Math.min(answer.usage.input_tokens, MOST_TOKENS);
+  const output_tokens = Math.min(answer.usage.output_tokens, MOST_TOKENS);
   const said = { position, usage: { input_tokens, output_tokens } };
   if ("proposals" in answer) {
-    return { ...said, proposals: [...answer.proposals], malformed: Math.min(answer.malformed, 10_000) };
+    return { ...said, proposals: [...answer.proposals], malformed: Math.min(answer.malformed, MOST_MALFORMED) };
   }
   if ("isLate" in answer) return { ...said, late: true };
   const { code, message, retryable, retryAfterMs, isOfContent } = answer.failure;
   const known = ENGINE_FAILURES.find((each) => each === code) ?? "engine_failed";
-  const wait = retryAfterMs === undefined ? {} : { retry_after_ms: Math.round(retryAfterMs) };
+  const wait = retryAfterMs === undefined ? {} : { retry_after_ms: Math.min(Math.round(retryAfterMs), MOST_PAUSE_MS) };
   return {
     ...said,
     failure: { code: known, message: message.slice(0, 2_000), retryable, is_of_content: isOfContent, ...wait },
