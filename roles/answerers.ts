@@ -8,6 +8,7 @@ import type { FeatureDeps } from "../src/feature/feature.ts";
 import type { IngestDeps } from "../src/ingest/routes/deps.ts";
 import type { ExportDeps, QueryDeps } from "../src/query/routes/deps.ts";
 import type { AgentDeps } from "../src/knowledge/agent/routes/deps.ts";
+import type { DreamDeskRoutesDeps } from "../src/knowledge/dreaming/remote/routes.ts";
 import type { DreamingDeps } from "../src/knowledge/dreaming/routes.ts";
 import type { GraphDeps } from "../src/knowledge/graph/routes/graph.ts";
 import type { McpRouteDeps } from "../src/knowledge/mcp/routes/mcp.ts";
@@ -29,7 +30,7 @@ export type AnsweredDeps = {
   graph: GraphDeps;
   mcp: McpRouteDeps;
   agent: AgentDeps;
-  dreaming: DreamingDeps;
+  dreaming: DreamingDeps & DreamDeskRoutesDeps;
   sandboxes: SandboxDeps;
   feature: FeatureDeps;
 };

@@ -4,7 +4,8 @@ import type { Credentials } from "../src/credentials/credentials.ts";
 import { dreamHandler } from "../src/knowledge/dreaming/dream.ts";
 import { DREAMING_METRICS } from "../src/knowledge/dreaming/metrics.ts";
 import type { EventSource } from "../src/knowledge/dreaming/ports.ts";
-import type { DreamingDeps } from "../src/knowledge/dreaming/routes.ts";
+import { DreamDesk } from "../src/knowledge/dreaming/remote/desk.ts";
+import { RemoteDreamStore } from "../src/knowledge/dreaming/remote/store.ts";
 import { PipelineRuns } from "../src/knowledge/dreaming/runs.ts";
 import { DreamQueue } from "../src/knowledge/dreaming/queue.ts";
 import { DreamingService } from "../src/knowledge/dreaming/service.ts";
@@ -13,13 +14,22 @@ import type { MemoryService } from "../src/knowledge/memory/service.ts";
 import { MemoryStore } from "../src/knowledge/memory/store.ts";
 import { Arrivals, type ArrivalPosition } from "../src/query/arrivals.ts";
 import type { QueryService } from "../src/query/contract/query.ts";
+import type { AgentEngines } from "../src/knowledge/agent/engines/engines.ts";
 import { enginesHere } from "./agent.ts";
+import type { AnsweredDeps } from "./answerers.ts";
 
 /** What answers the routes of dreaming in this process. */
-export function dreamingHere(deps: FeatureDeps, memory: MemoryService): DreamingDeps {
-  const store = new MemoryStore(deps.records);
-  const runs = new PipelineRuns(deps);
-  return { dreaming: new DreamingService({ ...deps, memory, store, runs, queue: new DreamQueue({ ...deps, runs }) }) };
+export function dreamingHere(
+  deps: FeatureDeps,
+  { memory, engines, query }: { memory: MemoryService; engines: AgentEngines; query: QueryService },
+): AnsweredDeps["dreaming"] {
+  const parts = dreamParts(deps, memory, () => Promise.resolve(query));
+  const { fabric } = deps;
+  return {
+    dreaming: new DreamingService({ ...parts, queue: new DreamQueue(parts) }),
+    desk: new DreamDesk({ ...parts, engines, remote: new RemoteDreamStore(deps.records) }),
+    fabric,
+  };
 }
 
 export type DreamerPorts = {
@@ -32,14 +42,21 @@ export type DreamerPorts = {
 /** What runs dreams in this process. */
 export function dreamer(deps: FeatureDeps, { credentials, query, memory }: DreamerPorts): JobHandler {
   return dreamHandler({
+    ...dreamParts(deps, memory ?? openMemory(deps), query),
+    engines: enginesHere(deps, credentials),
+  });
+}
+
+/** What a dream works with, wherever its model is asked. */
+function dreamParts(deps: FeatureDeps, memory: MemoryService, query: () => Promise<QueryService>) {
+  return {
     ...deps,
-    memory: memory ?? openMemory(deps),
+    memory,
     store: new MemoryStore(deps.records),
     runs: new PipelineRuns(deps),
-    engines: enginesHere(deps, credentials),
     events: eventsOf(new Arrivals({ ...deps, query, nowMs: () => deps.clock.nowMs() })),
     metrics: DREAMING_METRICS.of(deps.metrics),
-  });
+  };
 }
 
 /** Only arrivals themselves have made a position. */

@@ -19,12 +19,14 @@ import type { JobCredentialDeps } from "../src/credentials/routes/job-credential
 import { JobCredentials } from "../src/credentials/job-credentials.ts";
 import { JobRunner } from "../src/fabric/runner.ts";
 import { Schedules } from "../src/fabric/schedules.ts";
+import { DREAM_JOB } from "../src/knowledge/dreaming/dream-job.ts";
 import type { MemoryService } from "../src/knowledge/memory/service.ts";
 import { PIPELINE_OPTIONS } from "../src/knowledge/pipelines/options.ts";
 import { isStillBound } from "../src/sandbox/control/scheduler/still-bound.ts";
 import { SANDBOX_JOB_KIND } from "../src/sandbox/contract/sandbox-job.ts";
 import { Arrivals } from "../src/query/arrivals.ts";
 import type { QueryService } from "../src/query/contract/query.ts";
+import { ANYBODY, mayBeKey } from "./agent-keys.ts";
 import type { Auth } from "./auth.ts";
 import { engineHandlers, queryServiceOf, type HandlerPorts } from "./fabric-handlers.ts";
 import type { Parts } from "./parts.ts";
@@ -68,8 +70,12 @@ export function openFabric(parts: Parts, storage: Storage, access: Access, kinds
   const secrets = new JobCredentials({
     ...access,
     fabric,
-    allows: async ({ id, kind }, credential) =>
-      kind !== SANDBOX_JOB_KIND || (await isStillBound(records, id, credential)),
+    allows: async ({ id, kind }, credential) => {
+      if (kind === SANDBOX_JOB_KIND) return await isStillBound(records, id, credential);
+      return kind !== DREAM_JOB.name || mayBeKey(credential);
+    },
+    // A dream names the key of the engine, which is anybody's, and has no rights beyond its own database.
+    opener: ({ kind }) => (kind === DREAM_JOB.name ? ANYBODY : undefined),
   });
   const deps = { fabric, workers, logs, jobEvents, schedules, audit, credentials, secrets, clock };
   const stop = new AbortController();

@@ -83,7 +83,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const tools = await toolDepsOf(parts, { ...own, query, ingest });
   const agent = await buildAgent(tools, features, engines);
   const mcp = await buildMcp(parts, tools, agent.answers, engines);
-  const dreaming = await buildDreaming(features, memory.answers);
+  const dreaming = await buildDreaming(features, { memory: memory.answers, query, engines });
   const http = httpService({
     parts,
     listen,
@@ -347,15 +347,20 @@ async function buildAgent(
   return { answers: { here: answers }, services: [service], endStreams };
 }
 
-/** Dreams are asked for where memories are. */
+/** Dreams are asked for, and those of workers answered, where memories are and queries run. */
 async function buildDreaming(
   features: Answerers["feature"],
-  memory: Answerers["memory"],
+  {
+    memory,
+    query,
+    engines,
+  }: { memory: Answerers["memory"]; query: Answerers["query"]; engines: AgentEngines | undefined },
 ): Promise<Answerers["dreaming"]> {
   if (memory === undefined || "forward" in memory) return memory;
   if (features === undefined || "forward" in features) return undefined;
+  if (query === undefined || "forward" in query || engines === undefined) return undefined;
   const { dreamingHere } = await import("./dreaming.ts");
-  return { here: dreamingHere(features.here, memory.here.memory) };
+  return { here: dreamingHere(features.here, { memory: memory.here.memory, engines, query: query.here.query }) };
 }
 
 function onDrainOf(

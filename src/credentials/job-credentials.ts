@@ -1,5 +1,6 @@
 import type { AuditLog, Origin } from "../auth/audit.ts";
 import type { WorkerIdentity } from "../auth/caller.ts";
+import type { Asker } from "../auth/owner.ts";
 import { EngineError } from "../core/errors.ts";
 import { checkNames } from "../fabric/leased-job.ts";
 import type { Hold, Job } from "../fabric/job.ts";
@@ -19,6 +20,8 @@ export type JobCredentialsOptions = {
   audit: AuditLog;
   /** What else a job must show, by its kind: a sandbox that the credential still goes where its owner lets it go. */
   allows?: (job: Pick<Job, "id" | "kind">, credential: Credential) => Promise<boolean>;
+  /** On whose behalf it is opened, by the kind of the job; undefined for the job's owner. */
+  opener?: (job: Pick<Job, "kind">) => Asker | undefined;
 };
 
 /** Who holds the job: this program, or a worker. */
@@ -37,15 +40,16 @@ export class JobCredentials {
   }
 
   /**
-   * The value, with no more than the rights of the job's owner, written to the audit log. An access token that ends soon
+   * The value, with no more than the rights of the job's owner or `opener`, written to the audit log. An access token that ends soon
    * is renewed before, where there is what it takes. Rejects with `lease_lost`; `not_found` for one that the job does not
    * name, that is no more, or that the holder may not have; and as `Credentials.reveal` and `OAuthTokens.fresh`.
    */
   async reveal(hold: Hold, id: string, { holder, origin }: RevealedTo): Promise<CredentialValue> {
-    const { fabric, credentials, tokens, audit, allows } = this.#options;
+    const { fabric, credentials, tokens, audit, allows, opener } = this.#options;
     const job = await fabric.leasedJob(hold);
     checkNames(job, id);
-    const revealed = await credentials.reveal(id, job.owner);
+    const asker = opener?.(job) ?? job.owner;
+    const revealed = await credentials.reveal(id, asker);
     const mayHave =
       holder === "engine" ||
       isAdmitted(holder, fabric.kinds.get(job.kind)) ||
@@ -54,9 +58,9 @@ export class JobCredentials {
     if (!isAllowed) throw new EngineError("not_found", `there is no credential ${id} that this worker may have`);
     let { value } = revealed;
     if (value.kind === "oauth2" && value.refresh_token !== undefined) {
-      await tokens.fresh(id, job.owner);
+      await tokens.fresh(id, asker);
       // All of it is another one, perhaps.
-      ({ value } = await credentials.reveal(id, job.owner));
+      ({ value } = await credentials.reveal(id, asker));
     }
     const details = { job: hold.jobId, kind: job.kind };
     await audit.record({ origin, action: "credential.reveal", target: id, outcome: "ok", details });

@@ -20,6 +20,16 @@ export function heldStatement(hold: Hold): Statement {
 }
 
 /**
+ * Names the credentials that whoever holds the job may fetch, in place of those from before, where they are known only when
+ * the job begins. For a transaction that makes sure of the hold.
+ */
+export function credentialsStatement(hold: Hold, credentialIds: readonly string[]): Statement {
+  const sql = `UPDATE jobs SET credentials = ? WHERE ${IS_HELD} RETURNING id`;
+  const named = credentialIds.length === 0 ? null : JSON.stringify(credentialIds);
+  return { sql, values: [named, ...heldValues(hold)], mustReturn: 1 };
+}
+
+/**
  * The hold of a worker that shows no fence: that of its own claim, if nobody has claimed the job since. It need not be
  * good any more: whatever is written under it is refused then, as under any other fence, and a completion that is said
  * again after the job is done is heard as before. Rejects with `lease_lost`; with `not_found` for a job that the worker

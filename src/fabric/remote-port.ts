@@ -93,6 +93,17 @@ export class RemotePort implements JobPort {
     return await this.#ofHold(hold, { method: "GET", path });
   }
 
+  /** Posts to a further route of a job that this node holds, `/v1/jobs/{id}/{path}`; resolves to its answer. */
+  async ofJob(
+    hold: Hold,
+    path: string,
+    { body, timeoutMs, signal }: Pick<RemoteCall, "body" | "timeoutMs" | "signal">,
+  ): Promise<unknown> {
+    const call: RemoteCall = { method: "POST", path: `/v1/jobs/${encodeURIComponent(hold.jobId)}/${path}`, body };
+    const limits = { ...(timeoutMs !== undefined && { timeoutMs }), ...(signal !== undefined && { signal }) };
+    return await this.#ofHold(hold, { ...call, ...limits });
+  }
+
   onCancel(listener: (jobId: string) => void): () => void {
     this.#cancelListeners.add(listener);
     return () => void this.#cancelListeners.delete(listener);
@@ -103,8 +114,7 @@ export class RemotePort implements JobPort {
   }
 
   #post(hold: Hold, verb: string, body?: unknown, timeoutMs?: number): Promise<unknown> {
-    const path = `/v1/jobs/${encodeURIComponent(hold.jobId)}/${verb}`;
-    return this.#ofHold(hold, { method: "POST", path, body, ...(timeoutMs !== undefined && { timeoutMs }) });
+    return this.ofJob(hold, verb, { body, ...(timeoutMs !== undefined && { timeoutMs }) });
   }
 
   /** A call about one job: what is forbidden is that, and not the node. */

@@ -334,6 +334,12 @@ export const ENGINE_ROUTES: Readonly<Record<string, OwnedRoute>> = {
   "POST /v1/jobs/{id}/lease": heldBy("lease", { lease_secs: 60 }, 200),
   "POST /v1/jobs/{id}/release": heldBy("release", undefined, 204),
   "POST /v1/jobs/{id}/logs": heldBy("logs", { lines: [{ level: "info", message: "hello" }] }, 204),
+  // To its holder it is a job that is no dream: test/agent/dreaming-worker.test.ts.
+  "POST /v1/jobs/{id}/dreaming/next": heldBy("dreaming/next", undefined, 404),
+  "POST /v1/jobs/{id}/dreaming/apply": {
+    ...heldBy("dreaming/apply", { position: "p", usage: { input_tokens: 0, output_tokens: 0 }, proposals: [] }, 404),
+    plain: { "body failure.code": "a word of a list" },
+  },
   "GET /v1/jobs/{id}/credentials/{credential_id}": {
     names: {
       "path id": {

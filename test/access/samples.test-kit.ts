@@ -9,6 +9,7 @@ const forFullAdmins = (caller: TestCaller | undefined) => (isFullAdmin(caller) ?
 
 const TABLE = "/v1/admin/databases/a/tables/events";
 const CREDENTIAL = { label: "it", value: { kind: "pat", token: "a token of the test" } };
+const NO_PROPOSALS = { position: "p", usage: { input_tokens: 0, output_tokens: 0 }, proposals: [] };
 const OWN_APP = { client_id: "an-app", client_secret: "a-secret" };
 
 function get(path: string): () => TestRequest {
@@ -415,6 +416,9 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   "POST /v1/jobs/{id}/lease": writeOfHolder("lease", { lease_secs: 60 }, 200),
   "POST /v1/jobs/{id}/release": writeOfHolder("release", undefined, 204),
   "POST /v1/jobs/{id}/logs": writeOfHolder("logs", { lines: [{ level: "info", message: "hello" }] }, 204),
+  // The job is no dream: test/agent/dreaming-worker.test.ts.
+  "POST /v1/jobs/{id}/dreaming/next": writeOfHolder("dreaming/next", undefined, 404),
+  "POST /v1/jobs/{id}/dreaming/apply": writeOfHolder("dreaming/apply", NO_PROPOSALS, 404),
   "GET /v1/jobs/{id}/credentials/{credential_id}": {
     request: async (world) => {
       const id = await newId(world, "/v1/credentials", CREDENTIAL);

@@ -206,6 +206,8 @@ describe("service routes", () => {
       "/v1/agent/memory/dreaming/runs",
       "/v1/agent/memory/dreaming/runs/{id}",
       "/v1/agent/memory/dreaming/runs/{id}/revert",
+      "/v1/jobs/{id}/dreaming/next",
+      "/v1/jobs/{id}/dreaming/apply",
       "/v1/openapi.json",
       "/docs",
     ]);

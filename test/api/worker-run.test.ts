@@ -204,10 +204,10 @@ describe("a node daemon", () => {
   it("runs what it can beside kinds that nothing runs yet", async () => {
     const { token } = await newWorker("node-6");
     const run = program("beside", "console.log(payload + 1)");
-    const daemon = startDaemon(["--accept", "dreaming,x.beside", "--exec", run], { ENGINE_WORKER_TOKEN: token });
+    const daemon = startDaemon(["--accept", "source_sync,x.beside", "--exec", run], { ENGINE_WORKER_TOKEN: token });
     const id = await enqueue("x.beside", 1);
     await expect.poll(async () => (await jobOf(id))["result"], PATIENCE).toBe(2);
-    expect(daemon.log()).toContain("no handler for jobs of dreaming");
+    expect(daemon.log()).toContain("no handler for jobs of source_sync");
   });
 
   it.each([

@@ -67,6 +67,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   access_tokens: "they belong to sessions",
   refresh_tokens: "they belong to sessions",
   oauth_flows: "sign-ins that are under way",
+  dreaming_remote: "dreams under way on workers, which begin anew when the leases have ended",
   oauth_device_flows: "sign-ins that are under way",
 };
 

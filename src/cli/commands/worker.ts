@@ -8,6 +8,7 @@ import type { CliContext } from "../../client/context.ts";
 import { withExamples } from "../../client/examples.ts";
 import { CliError, EXIT, type ExitCode } from "../../client/failure.ts";
 import type { RegisterCommand } from "../../client/command.ts";
+import type { DreamWorkerDeps } from "../../knowledge/dreaming/remote/worker.ts";
 import type { Programs } from "../worker-exec.ts";
 import { registerAdmin } from "./worker-admin.ts";
 import { registerSync } from "./worker-sync.ts";
@@ -25,6 +26,8 @@ const MOST_CONCURRENT = 100;
 const DEFAULT_KIND = "source_sync";
 /** Jobs of this kind are sandboxes, which this program runs itself. */
 const SANDBOX_KIND = "sandbox";
+/** Jobs of this kind have a model asked, which this program does itself. */
+const DREAM_KIND = "dreaming";
 
 export const register: RegisterCommand = (program, context) => {
   const group = program.command("worker").description("Run jobs on this node, and manage the nodes that do.");
@@ -51,6 +54,7 @@ function registerRun(group: Command, context: CliContext): void {
     'ENGINE_WORKER_TOKEN="$(engine worker create --name node-1)" engine worker run --server https://engine.example.com --accept x.report --exec ./report.sh',
     "engine worker run --accept x.render,x.report --exec ./run-job --max-concurrent 4",
     "engine worker run --accept sandbox",
+    "engine worker run --accept dreaming",
   ]).action(context.action((flags: RunFlags) => run(context, flags)));
 }
 
@@ -61,7 +65,7 @@ async function run(context: CliContext, flags: RunFlags): Promise<ExitCode> {
   const kinds = kindsIn(flags.accept ?? DEFAULT_KIND);
   const ownKinds = await ownKindsOf(kinds);
   const programs = ownKinds.length === 0 ? undefined : await programsFor(context, ownKinds, flags.exec);
-  const waiting = kinds.filter((kind) => kind !== SANDBOX_KIND && !ownKinds.includes(kind));
+  const waiting = kinds.filter((kind) => kind !== SANDBOX_KIND && kind !== DREAM_KIND && !ownKinds.includes(kind));
   const { name = `node@${hostname()}` } = flags;
   const [{ runDaemon }, { RemotePort }, { createLog, readable }, { KILL_AFTER_MS }] = await Promise.all([
     import("../worker-daemon.ts"),
@@ -83,6 +87,7 @@ async function run(context: CliContext, flags: RunFlags): Promise<ExitCode> {
     ]);
     return await daemonSandboxes({ ...shared, config: sandboxConfig(loaded.config), server }, workerId);
   };
+  const dreams = kinds.includes(DREAM_KIND) ? [await dreamHandler(loaded, shared)] : [];
   const taken = kinds.filter((kind) => !waiting.includes(kind));
   if (taken.length > 0) context.note(`${name} takes ${taken.join(", ")} of ${url}, ${slots} at once`);
   if (waiting.length > 0) {
@@ -94,7 +99,7 @@ async function run(context: CliContext, flags: RunFlags): Promise<ExitCode> {
     return await runDaemon({
       ...shared,
       node: { name, host: hostname(), version, kinds: taken },
-      handlers: programs === undefined ? [] : ownKinds.map((kind): JobHandler => programs.handler(kind)),
+      handlers: [...dreams, ...ownKinds.flatMap((kind): JobHandler[] => (programs ? [programs.handler(kind)] : []))],
       sandboxes: kinds.includes(SANDBOX_KIND) ? sandboxes : undefined,
       slots,
       drainMs: Math.max(0, loaded.config.drainTimeoutSecs * 1_000 - unwindMs),
@@ -103,6 +108,15 @@ async function run(context: CliContext, flags: RunFlags): Promise<ExitCode> {
   } finally {
     programs?.kill();
   }
+}
+
+/** What runs dreams here: it asks models at the addresses, and with the keys, of this node's operator. */
+async function dreamHandler({ config }: LoadedConfig, deps: Omit<DreamWorkerDeps, "settings">): Promise<JobHandler> {
+  const [{ remoteDreamHandler }, { AGENT_OPTIONS }] = await Promise.all([
+    import("../../knowledge/dreaming/remote/worker.ts"),
+    import("../../knowledge/agent/options.ts"),
+  ]);
+  return remoteDreamHandler({ ...deps, settings: valuesOf(AGENT_OPTIONS, config) });
 }
 
 async function serverOf(loaded: LoadedConfig): Promise<{ url: string; token: string }> {

@@ -3,7 +3,10 @@ import { option, optional } from "../../config/option.ts";
 
 const concurrent = kinds.integer({ min: 0, max: 10_000 });
 
-/** The options of the agent. Where a provider is, and which keys it is sent, only the operator says. */
+/**
+ * The options of the agent. Where a provider is, and which keys it is sent, only the operator says; for dreams on a worker the
+ * operator of that worker.
+ */
 export const AGENT_OPTIONS = {
   agentMaxConcurrent: option({
     env: "ENGINE_AGENT_MAX_CONCURRENT",
@@ -42,7 +45,7 @@ export const AGENT_OPTIONS = {
     toml: "agent.localmodel_host",
     kind: kinds.baseUrl,
     default: "http://localhost:11434",
-    side: "S",
+    side: "SC",
     doc: "Where the engine `localmodel` is asked: a server of chat completions, without the path of its API.",
   }),
   localModelHosts: optional({
@@ -50,7 +53,7 @@ export const AGENT_OPTIONS = {
     toml: "agent.localmodel_hosts",
     kind: kinds.peerUrls,
     whenUnset: "ENGINE_LOCALMODEL_HOST only",
-    side: "S",
+    side: "SC",
     doc: "Further addresses that the field `host` of the engine may name.",
   }),
   anthropicBaseUrl: option({
@@ -58,7 +61,7 @@ export const AGENT_OPTIONS = {
     toml: "agent.anthropic_base_url",
     kind: kinds.baseUrl,
     default: "https://api.anthropic.com",
-    side: "S",
+    side: "SC",
     doc: "Where the engine `anthropic` is asked. Keys are sent there and nowhere else.",
   }),
   anthropicApiKey: optional({
@@ -66,7 +69,7 @@ export const AGENT_OPTIONS = {
     toml: "agent.anthropic_api_key",
     kind: kinds.bearerToken,
     whenUnset: "the engine `anthropic` needs a credential",
-    side: "S",
+    side: "SC",
     secret: true,
     doc: "The key of the engine `anthropic`, where its configuration names no credential.",
   }),
@@ -75,7 +78,7 @@ export const AGENT_OPTIONS = {
     toml: "agent.openai_base_url",
     kind: kinds.baseUrl,
     default: "https://api.openai.com",
-    side: "S",
+    side: "SC",
     doc: "Where the engine `openai` is asked, without `/v1`. Keys are sent there and nowhere else.",
   }),
   openaiApiKey: optional({
@@ -83,7 +86,7 @@ export const AGENT_OPTIONS = {
     toml: "agent.openai_api_key",
     kind: kinds.bearerToken,
     whenUnset: "the engine `openai` needs a credential",
-    side: "S",
+    side: "SC",
     secret: true,
     doc: "The key of the engine `openai`, where its configuration names no credential.",
   }),

@@ -24,6 +24,8 @@ export const DREAMING_LIMITS = {
   proposals: 200,
   /** Proposals of a run that are looked at, for each record that it may write: most are refused at times, or all. */
   proposalsPerWrite: 3,
+  /** Bytes of the proposals that a run keeps until it writes them. */
+  keptBytes: 8 * 1024 * 1024,
   evidence: 10,
   /** What is kept of an event that a memory rests on. */
   excerptChars: 200,

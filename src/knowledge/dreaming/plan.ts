@@ -149,7 +149,8 @@ export class DreamPlanner {
     const isSame =
       content === found.content && importance === found.importance && tags.join("\n") === found.tags.join("\n");
     if (isSame) return "duplicate";
-    if (duplicateKey !== undefined && this.#draft.confirmable(duplicateKey) !== undefined) return "duplicate";
+    const saysOther = content !== found.content && duplicateKey !== undefined;
+    if (saysOther && this.#draft.confirmable(duplicateKey) !== undefined) return "duplicate";
     this.#say(found, { content, tags, importance }, each);
     return undefined;
   }

@@ -92,8 +92,11 @@ export const PROPOSE_TOOL = {
 /** Each proposal on its own, for one that is malformed is no reason to lose the others. Undefined: no answer at all. */
 export function proposalsIn(input: unknown): { proposals: Proposal[]; malformed: number } | undefined {
   const envelope = z.looseObject({ proposals: z.array(z.unknown()) }).safeParse(input);
-  if (!envelope.success) return undefined;
-  const given = envelope.data.proposals;
+  return envelope.success ? readProposals(envelope.data.proposals) : undefined;
+}
+
+/** The same of a list. */
+export function readProposals(given: readonly unknown[]): { proposals: Proposal[]; malformed: number } {
   const read = given.slice(0, DREAMING_LIMITS.proposals).map((each) => proposal.safeParse(each));
   const proposals = read.flatMap((each) => (each.success ? [each.data] : []));
   return { proposals, malformed: given.length - proposals.length };

@@ -5,12 +5,12 @@ import { duplicateKeyOf } from "../memory/content-hash.ts";
 import { edgeId, entityId } from "../memory/ids.ts";
 import { accepted, edgeInput, nodeInput, type EdgeInput, type NodeInput } from "../memory/input.ts";
 import { FIELDS } from "../memory/fields.ts";
-import { DEFAULT_REALM, type EdgeRecord, type NodeRecord } from "../memory/model.ts";
+import { DEFAULT_REALM, type NodeRecord } from "../memory/model.ts";
 import { maskSecrets } from "../memory/secrets.ts";
 import { sourceOf, type DreamMode } from "./dream-job.ts";
 import { DREAMING_LIMITS } from "./limits.ts";
 import { inOrder, type Proposal } from "./proposals.ts";
-import type { Shown } from "./shown.ts";
+import type { ShownKeys } from "./shown.ts";
 
 /**
  * Why a proposal is refused.
@@ -74,7 +74,7 @@ export type Resolved = { reason: string; evidence: readonly Evidence[] } & (
 );
 
 export type ResolveContext = {
-  shown: Shown;
+  shown: ShownKeys;
   realms: readonly string[];
   mode: DreamMode;
   runId: string;
@@ -144,7 +144,6 @@ function resolve(proposal: Proposal, names: Map<string, Named>, context: Resolve
       const before = must(shown.nodes.get(target));
       const content =
         proposal.content === undefined ? undefined : accepted(FIELDS.content, proposal.content, "content");
-      const saysOther = content !== undefined && content !== before.content && before.kind === "memory";
       return {
         ...why,
         action: "update",
@@ -152,7 +151,8 @@ function resolve(proposal: Proposal, names: Map<string, Named>, context: Resolve
         ...(content !== undefined && { content }),
         ...(tags !== undefined && { tags: accepted(FIELDS.tags, tags, "tags") }),
         ...(importance !== undefined && { importance }),
-        duplicateKey: saysOther ? duplicateKeyOf({ ...before, content }) : undefined,
+        duplicateKey:
+          content === undefined || before.kind === "entity" ? undefined : duplicateKeyOf({ ...before, content }),
       };
     }
     case "link": {
@@ -245,10 +245,10 @@ function must<T>(found: T | undefined): T {
   return found;
 }
 
-function seenNode({ id, version }: NodeRecord): SeenNode {
+function seenNode({ id, version }: Pick<NodeRecord, "id" | "version">): SeenNode {
   return { kind: "node", id, version };
 }
 
-function seenEdge({ id, version, src, dst }: EdgeRecord): SeenEdge {
+function seenEdge({ id, version, src, dst }: Omit<SeenEdge, "kind">): SeenEdge {
   return { kind: "edge", id, version, src, dst };
 }

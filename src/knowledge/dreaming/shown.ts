@@ -4,18 +4,41 @@ import { DREAMING_LIMITS } from "./limits.ts";
 import type { ObservedEvent } from "./ports.ts";
 
 /** What a model is shown in one question, by the names that it is shown under. */
-export type Shown = {
-  events: ReadonlyMap<string, ObservedEvent>;
-  nodes: ReadonlyMap<string, NodeRecord>;
-  edges: ReadonlyMap<string, EdgeRecord>;
+export type Shown<Event = ObservedEvent, Node = NodeRecord, Edge = EdgeRecord> = {
+  events: ReadonlyMap<string, Event>;
+  nodes: ReadonlyMap<string, Node>;
+  edges: ReadonlyMap<string, Edge>;
 };
 
-export function shownOf(
-  events: readonly ObservedEvent[],
-  nodes: readonly NodeRecord[],
-  edges: readonly EdgeRecord[],
-): Shown {
+/** What checking the answer to a question takes of what was shown. */
+export type ShownKeys = Shown<ObservedEvent, NodeKey, EdgeKey>;
+type NodeKey = Pick<NodeRecord, "id" | "kind" | "realm" | "version" | "memoryType">;
+type EdgeKey = Pick<EdgeRecord, "id" | "version" | "src" | "dst">;
+
+/** The same in the order of the names, as it is stored until the answer is there. */
+export type StoredKeys = { events: readonly ObservedEvent[]; nodes: readonly NodeKey[]; edges: readonly EdgeKey[] };
+
+export function shownOf<Event, Node, Edge>(
+  events: readonly Event[],
+  nodes: readonly Node[],
+  edges: readonly Edge[],
+): Shown<Event, Node, Edge> {
   return { events: named("e", events), nodes: named("m", nodes), edges: named("r", edges) };
+}
+
+/** Of an event its beginning, which is all that a memory keeps of it. */
+export function keysOf({ events, nodes, edges }: Shown): StoredKeys {
+  return {
+    events: [...events.values()].map(({ id, at, text }) => ({
+      id,
+      at,
+      text: cutAfter(text, DREAMING_LIMITS.excerptChars),
+    })),
+    nodes: [...nodes.values()].map(({ id, kind, realm, version, memoryType }) => {
+      return { id, kind, realm, version, memoryType };
+    }),
+    edges: [...edges.values()].map(({ id, version, src, dst }) => ({ id, version, src, dst })),
+  };
 }
 
 function named<T>(letter: string, items: readonly T[]): Map<string, T> {

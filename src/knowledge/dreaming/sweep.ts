@@ -2,6 +2,7 @@ import type { Catalog } from "../../catalog/catalog.ts";
 import type { RecordStore } from "../../db/records.ts";
 import { deleteSome } from "../memory/sweep/delete-some.ts";
 import { droppedOf } from "../memory/sweep/dropped.ts";
+import { sweepRemoteStatement } from "./remote/store.ts";
 import { settleStaleStatement } from "./runs.ts";
 
 type SweepDeps = { catalog: Pick<Catalog, "databases">; records: RecordStore };
@@ -24,6 +25,7 @@ const ENDED = "status IN ('done', 'failed', 'cancelled')";
  */
 export async function sweepDroppedRuns({ catalog, records }: SweepDeps, signal: AbortSignal): Promise<number> {
   await records.write(settleStaleStatement(STALE_MS));
+  await records.write(sweepRemoteStatement());
   const swept = await sweepDropped({ catalog, records }, signal);
   await sweepOld(records, signal);
   return swept;

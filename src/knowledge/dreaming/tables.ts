@@ -61,6 +61,18 @@ CREATE TABLE dreaming_changes (
 );
 `;
 
+/** `dreaming_remote`: dreams whose model a worker asks, a row for each job that one holds under a fence; `state` is JSON. */
+const DREAMING_REMOTE = `
+CREATE TABLE dreaming_remote (
+  job_id text PRIMARY KEY,
+  fence bigint NOT NULL,
+  version bigint NOT NULL,
+  started_at_ms bigint NOT NULL,
+  state text NOT NULL
+);
+`;
+
 export const DREAMING_MIGRATIONS: readonly Migration[] = [
   { name: "dreaming", sqlite: 23, postgres: 20, sql: DREAMING },
+  { name: "dreaming on workers", sqlite: 26, postgres: 23, sql: DREAMING_REMOTE },
 ];

@@ -15,18 +15,19 @@ import { ModelMenus, type ModelMenu } from "./menus.ts";
 import type { AgentMetrics } from "../metrics.ts";
 import { openEngine, type EngineTarget } from "./open-engine.ts";
 import { problemOfFinish } from "./problems.ts";
+import {
+  baseUrlOf,
+  checkKey,
+  isListedHost,
+  KEY_OPTIONS,
+  operatorKeyOf,
+  SET_IT,
+  targetOf,
+  type ProviderSettings,
+} from "./target.ts";
 
-/** Where providers are, and the operator's keys. */
-export type EngineSettings = Pick<
-  OptionValues<typeof AGENT_OPTIONS>,
-  | "agentEngineRole"
-  | "localModelHost"
-  | "localModelHosts"
-  | "anthropicBaseUrl"
-  | "anthropicApiKey"
-  | "openaiBaseUrl"
-  | "openaiApiKey"
->;
+/** Where providers are, the operator's keys, and who may choose an engine. */
+export type EngineSettings = ProviderSettings & Pick<OptionValues<typeof AGENT_OPTIONS>, "agentEngineRole">;
 
 export type AgentEnginesOptions = {
   records: RecordStore;
@@ -53,7 +54,6 @@ export type EngineChoice = ModelMenu & {
 export type EngineMenus = { engines: readonly EngineChoice[]; active: EngineConfig | undefined };
 
 const KEY = "engine";
-const SET_IT = "choose one with PUT /v1/agent/engine";
 
 /**
  * The engine of the installation: one record, which every question is answered by. To choose it takes no more than the
@@ -153,7 +153,7 @@ export class AgentEngines {
     const keyName = config.credentialId ?? "";
     const target = {
       kind,
-      baseUrl: this.#baseUrl(config),
+      baseUrl: baseUrlOf(config, settings),
       keyName,
       key: () => ifConfigured(this.#key(config, origin, "menu")),
     };
@@ -161,7 +161,7 @@ export class AgentEngines {
     // A host that is not listed any more is not asked.
     const isReachable = config.host === null || hosts.includes(config.host);
     const menu = isReachable ? await this.#menus.of(target) : ModelMenus.builtIn(kind);
-    const hasOperatorKey = kind === "localmodel" || this.#operatorKey(kind) !== undefined;
+    const hasOperatorKey = kind === "localmodel" || operatorKeyOf(kind, settings) !== undefined;
     return { ...menu, kind, hasOperatorKey, hosts: [...new Set(hosts)] };
   }
 
@@ -182,13 +182,8 @@ export class AgentEngines {
     if (kind !== "localmodel") throw refused("host", "only `localmodel` has one");
     const url = kinds.baseUrl.parse(host, { baseDir: "", userHome: "" });
     if (url === undefined) throw refused("host", `accepted is ${kinds.baseUrl.accepts}`);
-    if (this.#isListed(url)) return url;
+    if (isListedHost(url, this.#options.settings)) return url;
     throw refused("host", "accepted is ENGINE_LOCALMODEL_HOST, and what the operator lists in ENGINE_LOCALMODEL_HOSTS");
-  }
-
-  #isListed(host: string): boolean {
-    const { localModelHost, localModelHosts = [] } = this.#options.settings;
-    return host === localModelHost || localModelHosts.includes(host);
   }
 
   async #checkCredential({ kind, credential_id: id }: EngineFields, caller: Caller): Promise<void> {
@@ -215,39 +210,8 @@ export class AgentEngines {
     }
   }
 
-  async #target(config: EngineConfig, origin: Origin, purpose: KeyPurpose): Promise<EngineTarget> {
-    const { kind, host, credentialId } = config;
-    if (host !== null && !this.#isListed(host)) {
-      const message = `the operator does not list the host of the engine any more: ${SET_IT}`;
-      throw new EngineError("not_configured", message);
-    }
-    const baseUrl = this.#baseUrl(config);
-    if (kind === "localmodel") return { baseUrl, key: undefined };
-    const key = await this.#key(config, origin, purpose);
-    if (key !== undefined) return { baseUrl, key };
-    const message =
-      credentialId === null
-        ? `the engine ${kind} has no key: set ${KEY_OPTIONS[kind]}, or name a shared credential in its credential_id`
-        : `the credential of the engine is gone, or not shared with everybody any more: ${SET_IT}`;
-    throw new EngineError("not_configured", message);
-  }
-
-  #baseUrl({ kind, host }: Pick<EngineConfig, "kind" | "host">): string {
-    const { anthropicBaseUrl, openaiBaseUrl, localModelHost } = this.#options.settings;
-    switch (kind) {
-      case "anthropic":
-        return anthropicBaseUrl;
-      case "openai":
-        return openaiBaseUrl;
-      case "localmodel":
-        return host ?? localModelHost;
-    }
-  }
-
-  #operatorKey(kind: EngineKind): string | undefined {
-    const { anthropicApiKey, openaiApiKey } = this.#options.settings;
-    if (kind === "localmodel") return undefined;
-    return kind === "anthropic" ? anthropicApiKey : openaiApiKey;
+  #target(config: EngineConfig, origin: Origin, purpose: KeyPurpose): Promise<EngineTarget> {
+    return targetOf(config, this.#options.settings, (keyed) => this.#key(keyed, origin, purpose));
   }
 
   /** The key, which is about to be used: that is on record before it is given out. */
@@ -257,14 +221,10 @@ export class AgentEngines {
     purpose: KeyPurpose,
   ): Promise<string | undefined> {
     if (kind === "localmodel") return undefined;
-    const { keys, audit } = this.#options;
-    const key = credentialId === null ? this.#operatorKey(kind) : (await keys.reveal(credentialId))?.trim();
+    const { keys, audit, settings } = this.#options;
+    const key = credentialId === null ? operatorKeyOf(kind, settings) : (await keys.reveal(credentialId))?.trim();
     if (key === undefined) return undefined;
-    // The message of whoever sets the header would quote it.
-    if (!/^[\x21-\x7e]+$/.test(key)) {
-      const message = `the credential of the engine holds characters that no key has: ${SET_IT}`;
-      throw new EngineError("not_configured", message);
-    }
+    checkKey(key);
     const target = credentialId ?? KEY_OPTIONS[kind];
     const details = { engine: kind, purpose };
     await audit.record({ origin, action: "credential.use", target, outcome: "ok", details });
@@ -283,8 +243,6 @@ async function ifConfigured<T>(asked: Promise<T>): Promise<T | undefined> {
 }
 
 type KeyPurpose = "run" | "test" | "menu";
-
-const KEY_OPTIONS = { anthropic: "ANTHROPIC_API_KEY", openai: "OPENAI_API_KEY" } as const;
 
 function checkExtras({ kind, extras }: EngineFields): void {
   const { thinking_budget_tokens: thinking, reasoning_effort: effort, temperature } = extras;

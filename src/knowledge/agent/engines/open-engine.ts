@@ -1,5 +1,5 @@
 import { EngineError } from "../../../core/errors.ts";
-import type { EngineConfig, OpenedEngine, ProviderOptions } from "./engine.ts";
+import type { EngineConfig, EngineExtras, OpenedEngine, ProviderOptions } from "./engine.ts";
 import { providerFetch } from "./provider-fetch.ts";
 import { problemOf } from "./problems.ts";
 
@@ -17,11 +17,16 @@ export async function openEngine(config: EngineConfig, target: EngineTarget): Pr
     kind,
     modelName,
     model: await modelOf(config, target),
-    maxOutputTokens: extras.max_output_tokens ?? DEFAULT_MAX_OUTPUT_TOKENS,
+    maxOutputTokens: maxOutputTokensOf(extras),
     temperature: extras.temperature,
     providerOptions: providerOptionsOf(config),
     problemOf: (error) => problemOf(error, target.key),
   };
+}
+
+/** Tokens of one answer. */
+export function maxOutputTokensOf({ max_output_tokens: tokens }: EngineExtras): number {
+  return tokens ?? DEFAULT_MAX_OUTPUT_TOKENS;
 }
 
 /** Where an engine is asked, and with which key; `localmodel` is sent none. */
