@@ -124,7 +124,8 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
     db.exec("ALTER TABLE tables DROP COLUMN cluster_by; ALTER TABLE databases DROP COLUMN dropped_at_ms");
     db.exec("ALTER TABLE tables DROP COLUMN dropped_at_ms; ALTER TABLE tables DROP COLUMN readable_from");
     const later = ["deletion", "sandbox quotas", "agents", "sandboxes", "jobs", "access", "input positions"];
-    const newest = ["memory records", "graphs", "memory vectors", "agent", "dreaming", "memory nodes by realm"];
+    const memory = ["memory records", "graphs", "memory vectors", "memory nodes by realm"];
+    const newest = [...memory, "agent", "dreaming", "dreaming on workers"];
     const records = [...later, "dropped files", "live servers", ...newest].map(sqliteText).join("");
     for (const [, name] of records.matchAll(/CREATE TABLE (\w+)/g)) db.exec(`DROP TABLE ${name}`);
     db.exec("ALTER TABLE extents DROP COLUMN newest_ns; ALTER TABLE tables DROP COLUMN oldest_snapshot");
