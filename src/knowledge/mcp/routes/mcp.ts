@@ -56,6 +56,7 @@ export const mcpPostRoute = defineRoute({
   path: "/mcp/v1",
   role: "read",
   unscoped: true,
+  runTokens: true,
   tag: "MCP",
   summary: "Model Context Protocol",
   description:
@@ -84,6 +85,7 @@ export const mcpGetRoute = defineRoute({
   path: "/mcp/v1",
   role: "read",
   unscoped: true,
+  runTokens: true,
   tag: "MCP",
   summary: "Changes to the list of tools",
   description:
