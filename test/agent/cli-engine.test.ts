@@ -268,6 +268,7 @@ describe("a program that fails", () => {
   test.each([
     ["says garbage", [{ raw: "Segmentation fault\n" }], "no message of the protocol: Segmentation fault"],
     ["ends", [{ say: "I be" }, { error: "out of luck: planted-agent-key-1\n" }, { exit: 3 }], "exit code 3"],
+    ["closes its output", [{ mute: true }, { hang: true }], "it closed its output"],
     ["floods without a line", [{ raw: "x".repeat(65_536), times: 100 }], "more than 4194304 bytes"],
     [
       "says an update that is none",

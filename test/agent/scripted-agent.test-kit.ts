@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { appendFileSync, readdirSync, readFileSync } from "node:fs";
+import { appendFileSync, closeSync, readdirSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 /**
@@ -23,6 +23,8 @@ export type AgentStep =
   | { raw: string; times?: number }
   | { error: string }
   | { exit: number }
+  /** Its output ends, and it goes on. */
+  | { mute: true }
   | { hang: true };
 
 export type AgentScript = {
@@ -80,6 +82,7 @@ function main(script: AgentScript, note: (what: Json) => void): void {
     if ("raw" in one) for (let i = 0; i < (one.times ?? 1); i++) await written(one.raw);
     if ("error" in one) process.stderr.write(one.error);
     if ("exit" in one) process.exit(one.exit);
+    if ("mute" in one) closeSync(1);
     if ("hang" in one) await new Promise(() => setInterval(() => {}, 60_000));
   }
 

@@ -1,3 +1,5 @@
+import type { Log } from "../../../../core/log.ts";
+import { namesPrivatePath } from "../../../../core/private-paths.ts";
 import type { EngineProblem } from "../engine.ts";
 
 /** Why a program cannot go on with a prompt, in words for whoever asked. */
@@ -25,14 +27,24 @@ const HIDDEN = "••••";
 /** A shorter value of the environment is no secret, and may be a part of any word. */
 const SECRET_CHARS = 8;
 
-/** What an error of a prompt means. A program that failed once is not asked the same again. */
-export function problemOfAgent(error: unknown, secrets: readonly string[]): EngineProblem {
+/**
+ * What an error of a prompt means. A program that failed once is not asked the same again. Its last words are for the log
+ * alone where they name a place of this server's.
+ */
+export function problemOfAgent(
+  error: unknown,
+  { secrets, log }: { secrets: readonly string[]; log: Log },
+): EngineProblem {
   const fault = faultIn(error);
   if (fault === undefined) return { code: "engine_failed", message: "the agent's program failed", retryable: false };
   const { code, isOfContent } = fault;
   let message = fault.message.replaceAll(/\p{C}+/gu, " ").trim();
   for (const secret of secrets) if (secret.length >= SECRET_CHARS) message = message.replaceAll(secret, HIDDEN);
   if (message.length > MESSAGE_CHARS) message = `${message.slice(0, MESSAGE_CHARS - 1).toWellFormed()}…`;
+  if (namesPrivatePath(message)) {
+    log.warn({ reason: message }, "the agent's program failed");
+    message = "the agent's program failed; the log of the server says more";
+  }
   return { code, message, retryable: false, isOfContent };
 }
 

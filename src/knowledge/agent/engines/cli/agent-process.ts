@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../../../../core/clock.ts";
-import { messageOf, systemCodeOf } from "../../../../core/errors.ts";
+import { systemCodeOf } from "../../../../core/errors.ts";
 import { linesOf } from "../../../../core/lines.ts";
 import type { Log } from "../../../../core/log.ts";
 import { AgentFault } from "./agent-fault.ts";
@@ -50,7 +50,7 @@ export class AgentProcess {
     const [program = "", ...args] = options.command;
     this.#child = spawn(program, args, { cwd: folder, env: bareEnv(folder, options), detached: true, stdio: "pipe" });
     living.add(this);
-    this.#child.once("error", (error) => this.#gone.resolve(`it cannot be run: ${messageOf(error)}`));
+    this.#child.once("error", (error) => this.#gone.resolve(notRun(error)));
     this.#child.once("exit", (code, signal) => {
       this.#signalGroup("SIGKILL");
       this.#gone.resolve(code === null ? `it was ended by ${signal ?? "a signal"}` : `it ended with exit code ${code}`);
@@ -68,7 +68,7 @@ export class AgentProcess {
       return new AgentProcess(folder, options);
     } catch (error) {
       await rm(folder, { recursive: true, force: true });
-      throw new AgentFault(`it cannot be run: ${messageOf(error)}`, { cause: error });
+      throw new AgentFault(notRun(error), { cause: error });
     }
   }
 
@@ -78,7 +78,7 @@ export class AgentProcess {
       maxLineBytes: LINE_BYTES,
       tooLong: () => new AgentFault(`it said a message of more than ${LINE_BYTES} bytes`),
     });
-    const how = await this.#gone.promise;
+    const how = (await this.#goneWithin(GRACE_MS)) ?? "it closed its output";
     throw new AgentFault(this.#lastError === "" ? how : `${how}; its last line: ${this.#lastError}`);
   }
 
@@ -95,9 +95,9 @@ export class AgentProcess {
   }
 
   /** The same at once, for a process that ends itself and cannot wait. */
-  endNow(): void {
-    this.#signalGroup("SIGKILL");
-    rmSync(this.folder, { recursive: true, force: true });
+  static endAllNow(): void {
+    for (const each of living) each.#signalGroup("SIGKILL");
+    for (const { folder } of living) rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   }
 
   async #end(): Promise<void> {
@@ -120,11 +120,15 @@ export class AgentProcess {
     }
   }
 
-  async #goneWithin(ms: number): Promise<void> {
-    const late = Promise.withResolvers<string>();
-    const timer = this.#options.clock.after(ms, () => late.resolve(""));
-    await Promise.race([this.#gone.promise, late.promise]);
-    timer.cancel();
+  /** How it ended; undefined when it has not by then. */
+  async #goneWithin(ms: number): Promise<string | undefined> {
+    const late = Promise.withResolvers<undefined>();
+    const timer = this.#options.clock.after(ms, () => late.resolve(undefined));
+    try {
+      return await Promise.race([this.#gone.promise, late.promise]);
+    } finally {
+      timer.cancel();
+    }
   }
 
   #signalGroup(signal: NodeJS.Signals): void {
@@ -141,6 +145,11 @@ export class AgentProcess {
     const lines = text.split("\n").filter((line) => line.trim() !== "");
     this.#lastError = (lines.at(-1) ?? this.#lastError).slice(0, ERROR_LINE_CHARS);
   }
+}
+
+/** Where the program is, is the operator's matter. */
+function notRun(error: unknown): string {
+  return `the program of ENGINE_AGENT_COMMAND cannot be run: ${systemCodeOf(error) ?? "it is not a program"}`;
 }
 
 async function* atMost(output: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -164,7 +173,5 @@ let isWatching = false;
 function endWithThisProcess(): void {
   if (isWatching) return;
   isWatching = true;
-  process.once("exit", () => {
-    for (const each of living) each.endNow();
-  });
+  process.once("exit", () => AgentProcess.endAllNow());
 }

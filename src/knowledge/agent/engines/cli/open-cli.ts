@@ -19,7 +19,7 @@ export function openCli({ model: modelName }: EngineConfig, { mcpUrl, ...deps }:
     maxOutputTokens: UNBOUNDED_TOKENS,
     temperature: undefined,
     providerOptions: {},
-    problemOf: (error) => problemOfAgent(error, Object.values(deps.passed)),
+    problemOf: (error) => problemOfAgent(error, { secrets: Object.values(deps.passed), log: deps.log }),
     end: () => model.end(),
   };
 }

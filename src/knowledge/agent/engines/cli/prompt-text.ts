@@ -38,9 +38,12 @@ function toolsText(hasTools: boolean): string {
     : "You have no tools here. Answer from what follows.";
 }
 
-function formText({ description, inputSchema }: FunctionTool): string {
-  const what = description === undefined ? "" : ` (${description})`;
-  return `Answer with one JSON object${what}, and nothing before or after it. It must fit this JSON schema:\n${JSON.stringify(inputSchema)}`;
+function formText({ name, description = "", inputSchema }: FunctionTool): string {
+  return [
+    `In the place of a call of the tool ${name}, answer with its arguments: one JSON object, and nothing before or after it.`,
+    description,
+    `The object must fit this JSON schema:\n${JSON.stringify(inputSchema)}`,
+  ].join("\n");
 }
 
 function textOf({ content }: Message): string {
