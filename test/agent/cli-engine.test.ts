@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 import { ingest, ndjson } from "../support/client.ts";
+import { callTool, mcpClient } from "../api/mcp.test-kit.ts";
 import { ask, dataOf, only, send, storedRun } from "./agent.test-kit.ts";
 import { CLI_ENGINE, isAlive, startCli, type CliServer } from "./cli-engine.test-kit.ts";
 
@@ -262,6 +263,28 @@ describe("the token of a run", () => {
     await eventually(async () => (await list()).status === 401);
     expect(cli.engine.log()).not.toContain(Authorization.slice("Bearer ".length));
   });
+});
+
+test.each(["legacy", "2026-07-28"] as const)("the official client, %s, has the tools of a run", async (era) => {
+  await cli.play([{ say: "I wait." }, { hang: true }]);
+  const leave = new AbortController();
+  const response = await send(url, "POST", "/v1/agent/ask", { question: "Wait." }, {}, leave.signal);
+  const { mcpServers } = (await soonNoted("session")) as Session;
+  const token = mcpServers[0]?.headers[0]?.value.slice("Bearer ".length);
+  const client = await mcpClient(url, { era, token });
+  const { tools } = await client.listTools();
+  expect(tools.map(({ name }) => name)).toContain("query_sql");
+  const { text } = await callTool(client, "query_sql", { query: "SELECT 41 + 1 AS answer" });
+  expect(text).toMatch(/^<<data .*42/s);
+  const { isError } = await callTool(client, "query_sql", { query: "SELECT nothing FROM logs" });
+  expect(isError).toBe(true);
+  leave.abort();
+  await response.body?.cancel().catch(() => undefined);
+  await eventually(async () => {
+    const listed = client.listTools().then(() => true);
+    return !(await listed.catch(() => false));
+  });
+  await client.close();
 });
 
 describe("a program that fails", () => {

@@ -14,7 +14,9 @@ export type LentTools = {
 
 /**
  * The runs of this process whose tools are lent, by the token that each run's program shows. They are in memory alone: a
- * token is good on the node that runs, for as long as the run lasts, and nothing of it is left afterwards.
+ * token is good on the node that runs, for as long as the run lasts, and nothing of it is left afterwards. Calls come to the
+ * route of MCP, which is there anyway and where operators expect them (`ENGINE_AGENT_MCP_URL`), and not to a listener of
+ * their own: the route sees the form of the token first, and gives its bearer the run's tools and no others.
  */
 export class LentToolsByToken {
   readonly #random: Random;
