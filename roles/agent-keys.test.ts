@@ -326,6 +326,7 @@ test("has menus, the providers' own where they can be had", async () => {
     },
     { kind: "openai", source: "built_in", has_operator_key: false },
     { kind: "localmodel", source: "provider", hosts: [provider.url, elsewhere.url] },
+    { kind: "cli", source: "built_in", models: ["default"], has_operator_key: false, hosts: [] },
   ]);
   expect(choices[1]?.models.length).toBeGreaterThan(3);
   expect(json["active"]).toBeNull();
@@ -339,6 +340,25 @@ test("has menus, the providers' own where they can be had", async () => {
   await save({ kind: "localmodel", model: "m", host: elsewhere.url });
   const local = (await call("GET", "engines")).json;
   expect((local["engines"] as unknown[])[2]).toMatchObject({ source: "provider", models: ["duck:7b"] });
+});
+
+test("a program is no engine until the operator names it", async () => {
+  const cli = { kind: "cli", model: "default" };
+  for (const { status, message } of [await save(cli), await call("POST", "engine/test", { json: cli })]) {
+    expect([status, message]).toEqual([
+      400,
+      "kind: the engine `cli` needs ENGINE_AGENT_COMMAND, which the operator of the server sets",
+    ]);
+  }
+  // It was named when the engine was chosen, and is not any more.
+  const sql =
+    "INSERT INTO agent_settings (key, value, updated_by, updated_at_ms) VALUES ('engine', ?, 'ann', 0) RETURNING key";
+  await records.write({ sql, values: [JSON.stringify({ ...cli, credential_id: null, host: null, extras: {} })] });
+  const opened = engines.open({ caller: CALLERS["ann"] ?? ADMIN, address: "", requestId: "" });
+  await expect(opened).rejects.toMatchObject({
+    code: "not_configured",
+    message: expect.stringContaining("ENGINE_AGENT_COMMAND"),
+  });
 });
 
 test("an engine of another version is as good as none", async () => {

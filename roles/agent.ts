@@ -1,8 +1,9 @@
 import type { AuditLog } from "../src/auth/audit.ts";
-import { valuesOf } from "../src/config/option.ts";
+import { valuesOf, type OptionValues } from "../src/config/option.ts";
 import type { Service } from "../src/core/lifecycle.ts";
 import type { Credentials } from "../src/credentials/credentials.ts";
 import type { FeatureDeps, StorageDeps } from "../src/feature/feature.ts";
+import type { CliDeps } from "../src/knowledge/agent/engines/cli/open-cli.ts";
 import { AgentEngines } from "../src/knowledge/agent/engines/engines.ts";
 import { AGENT_METRICS } from "../src/knowledge/agent/metrics.ts";
 import { AGENT_OPTIONS } from "../src/knowledge/agent/options.ts";
@@ -12,13 +13,51 @@ import { AgentService } from "../src/knowledge/agent/run/service.ts";
 import { AfterTurn } from "../src/knowledge/agent/run/after-turn.ts";
 import { Sessions } from "../src/knowledge/agent/sessions/sessions.ts";
 import type { ToolDeps } from "../src/knowledge/mcp/deps.ts";
+import { LentToolsByToken } from "../src/knowledge/mcp/lent-tools.ts";
 import { agentKeys } from "./agent-keys.ts";
 import { skillsHere } from "./skills.ts";
 
 /** The engine of the installation, which several parts ask. */
-export function enginesHere(deps: StorageDeps & { audit: AuditLog }, credentials: Credentials): AgentEngines {
+export function enginesHere(
+  deps: StorageDeps & { audit: AuditLog },
+  credentials: Credentials,
+  loan?: ToolLoan,
+): AgentEngines {
   const settings = valuesOf(AGENT_OPTIONS, deps.config);
-  return new AgentEngines({ ...deps, keys: agentKeys(credentials), settings, metrics: AGENT_METRICS.of(deps.metrics) });
+  const keys = agentKeys(credentials);
+  const cli = cliHere(deps, settings, loan);
+  return new AgentEngines({ ...deps, keys, settings, cli, metrics: AGENT_METRICS.of(deps.metrics) });
+}
+
+/** How programs that answer questions reach the tools of this process. */
+export type ToolLoan = {
+  lent: LentToolsByToken;
+  /** The address that this process listens on, once it does. */
+  ownUrl: () => string | undefined;
+};
+
+/** Undefined where the operator has named no program. Without a loan the program has no tools, as in dreams. */
+function cliHere(
+  deps: StorageDeps,
+  { agentCommand, agentCommandEnv = [], agentMcpUrl }: OptionValues<typeof AGENT_OPTIONS>,
+  loan: ToolLoan | undefined,
+): CliDeps | undefined {
+  if (agentCommand === undefined) return undefined;
+  const passed = agentCommandEnv.flatMap((name) => {
+    const value = process.env[name];
+    return value === undefined ? [] : [[name, value]];
+  });
+  return {
+    ...deps,
+    command: agentCommand,
+    passed: Object.fromEntries(passed) as Record<string, string>,
+    lent: loan?.lent ?? new LentToolsByToken(deps.random),
+    mcpUrl: () => {
+      if (loan === undefined || agentMcpUrl === "off") return undefined;
+      const own = loan.ownUrl();
+      return agentMcpUrl ?? (own && `${own}/mcp/v1`);
+    },
+  };
 }
 
 /** What answers the routes of the agent in this process. */

@@ -45,6 +45,8 @@ export type HttpOptions = {
   noticeMs: number;
   /** Is told of the steps of stopping. */
   onDrain?: { announced(): void; refusing(): void } | undefined;
+  /** Is told the address under which this process reaches itself, once it listens. */
+  onListening?: ((url: string) => void) | undefined;
   /** More for the line in the log that says where the server listens. */
   announce: Readonly<Record<string, unknown>>;
 };
@@ -59,6 +61,7 @@ export function httpService({
   draining,
   noticeMs,
   onDrain,
+  onListening,
   announce,
 }: HttpOptions): Service {
   const { config, log, clock } = parts;
@@ -78,7 +81,9 @@ export function httpService({
     name: "http",
     run: async () => {
       const address = await bindServer(server, listen, "with --addr");
-      const url = `${tls === undefined ? "http" : "https"}://${formatAddress(address)}`;
+      const scheme = tls === undefined ? "http" : "https";
+      const url = `${scheme}://${formatAddress(address)}`;
+      onListening?.(`${scheme}://${formatAddress(reachable(address))}`);
       if (server.driver === "uws") log.warn({}, LOOSE_DRIVER);
       log.info({ url, driver: server.driver, ...announce }, "listening");
       if (tls !== undefined) tlsWatch = watchTls(parts, server, tls);
@@ -100,6 +105,12 @@ export function httpService({
       await server.close();
     },
   };
+}
+
+/** Where a server that listens on all addresses is reached from its own machine. */
+function reachable({ host, port }: Address): Address {
+  if (host === "0.0.0.0") return { host: "127.0.0.1", port };
+  return { host: host === "::" ? "::1" : host, port };
 }
 
 const LOOSE_DRIVER =

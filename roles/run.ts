@@ -8,6 +8,7 @@ import { extractor } from "../src/knowledge/agent/distill.ts";
 import type { AgentEngines } from "../src/knowledge/agent/engines/engines.ts";
 import { askerOf } from "../src/knowledge/agent/run/asker.ts";
 import type { McpDeps } from "../src/knowledge/mcp/deps.ts";
+import { LentToolsByToken } from "../src/knowledge/mcp/lent-tools.ts";
 import type { Answerer } from "../src/server/route.ts";
 import { objectStoreSettings } from "../src/config/object-store.ts";
 import type { Address } from "../src/config/kinds.ts";
@@ -24,6 +25,7 @@ import { watchDisks } from "./disks.ts";
 import type { FabricParts } from "./fabric.ts";
 import type { SandboxParts } from "./sandboxes.ts";
 import { answersOf } from "./exposure.ts";
+import type { ToolLoan } from "./agent.ts";
 import { httpService, type DrainState } from "./http.ts";
 import { privatePathsOf } from "./private-paths.ts";
 import { createParts, type Parts, type PartsOptions } from "./parts.ts";
@@ -76,13 +78,14 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const service = { metrics: parts.metrics, authenticator, version: VERSION, queryConfinement, isDraining };
   const jobs = fabricAnswers(plan, query, fabric);
   const features = await featureAnswers(plan, parts, { query, storage, fabric });
-  const engines = await buildEngines(features, auth);
+  const loan = { lent: new LentToolsByToken(parts.random), url: undefined as string | undefined };
+  const engines = await buildEngines(features, auth, { lent: loan.lent, ownUrl: () => loan.url });
   const memory = await buildMemory(parts, features, engines);
   const graph = await buildGraphs(features, memory.answers, query);
   const own = { memory: memory.answers, graph, features, storage, sealPool };
   const tools = await toolDepsOf(parts, { ...own, query, ingest });
   const agent = await buildAgent(tools, features, engines);
-  const mcp = await buildMcp(parts, tools, agent.answers, engines);
+  const mcp = await buildMcp(parts, tools, agent.answers, { engines, lent: loan.lent });
   const dreaming = await buildDreaming(features, { memory: memory.answers, query, engines });
   const http = httpService({
     parts,
@@ -110,6 +113,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
     authenticator,
     exposure: { tokensAreAsked: authenticator.isOn, weakUser: auth.weakUser, answers: answersOf(plan) },
     noticeMs: noticeMs(config, plan),
+    onListening: (url) => (loan.url = url),
     onDrain: onDrainOf([answers, mcp, agent], fabric, sandboxes),
     announce: {
       roles: plan.roles,
@@ -253,10 +257,14 @@ async function featureAnswers(
 }
 
 /** What answers in plain words, where credentials are. */
-async function buildEngines(features: Answerers["feature"], { access }: Auth): Promise<AgentEngines | undefined> {
+async function buildEngines(
+  features: Answerers["feature"],
+  { access }: Auth,
+  loan: ToolLoan,
+): Promise<AgentEngines | undefined> {
   if (access === undefined || features === undefined || "forward" in features) return undefined;
   const { enginesHere } = await import("./agent.ts");
-  return enginesHere(features.here, access.credentials);
+  return enginesHere(features.here, access.credentials, loan);
 }
 
 /** Memories are where other features are. */
@@ -322,12 +330,13 @@ async function buildMcp(
   parts: Parts,
   tools: Answerer<McpDeps>,
   agent: Answerers["agent"],
-  engines: AgentEngines | undefined,
+  { engines, lent }: { engines: AgentEngines | undefined; lent: LentToolsByToken },
 ): Promise<Streaming & { answers: Answerers["mcp"] }> {
   if (tools === undefined || "forward" in tools) return { answers: tools, services: [], endStreams: () => {} };
   const { mcpHere } = await import("./mcp.ts");
   const asker = agent !== undefined && "here" in agent ? askerOf(agent.here.agent) : undefined;
-  const { mcp, service } = mcpHere({ ...tools.here, asker, extractor: engines && extractor({ ...parts, engines }) });
+  const extracts = engines && extractor({ ...parts, engines });
+  const { mcp, service } = mcpHere({ ...tools.here, lent, asker, extractor: extracts });
   // The engine of this machine is that of `engine mcp`, too.
   const sockets = parts.isLocal ? [(await import("./mcp-socket.ts")).mcpSocketBeside(parts, mcp)] : [];
   return { answers: { here: { mcp } }, services: [service, ...sockets], endStreams: () => mcp.endStreams() };

@@ -107,6 +107,8 @@ export function createAuthenticator({ isOn, backends, workers, failures }: Authe
       const from = { address, requestId };
       const token = bearerOf(authorization);
       if (token !== undefined && isToken("worker", token)) throw unauthorized(OF_A_WORKER, "invalid_token");
+      // Also while authentication is off: the program that holds one must not do more than its run may.
+      if (token !== undefined && isToken("run", token)) throw unauthorized(OF_A_RUN, "invalid_token");
       if (!isOn) return withoutOwner(token === undefined ? undefined : await judge(token, from));
       if (token === undefined) throw tokenMissing(authorization, "<TOKEN>");
       const caller = await limit.judged(token, address, () => judge(token, from));
@@ -133,6 +135,7 @@ function withoutOwner(caller: Caller | undefined): Caller {
 
 const NOT_VALID = "the token is not valid: it is unknown, expired or revoked";
 const OF_A_WORKER = "a worker's token is for the routes of workers";
+const OF_A_RUN = "the token of a run is for the tools of that run, over MCP";
 const NOT_A_WORKERS = "this route needs the token of a worker";
 
 function tokenMissing(authorization: string | undefined, what: string): EngineError {

@@ -34,6 +34,9 @@ export type Scope = readonly string[] | undefined;
 /** Everyone, while authentication is off. */
 export const ANONYMOUS: Caller = { subject: "anonymous", kind: "anonymous", role: "admin", databases: undefined };
 
+/** A program that a run of the agent started, for a route that judges the run's token itself: by itself it has no rights. */
+export const RUN_CALLER: Caller = { subject: "agent-run", kind: "internal", role: "read", databases: [] };
+
 /** A node that claims jobs, as the operator who made its token described it. */
 export type WorkerIdentity = {
   readonly id: string;

@@ -1,6 +1,13 @@
 import type { z } from "zod";
 import { bearerOf, type Authenticator } from "../auth/authenticator.ts";
-import { ANONYMOUS, callerOfWorker, roleIncludes, type Caller, type WorkerIdentity } from "../auth/caller.ts";
+import {
+  ANONYMOUS,
+  callerOfWorker,
+  roleIncludes,
+  RUN_CALLER,
+  type Caller,
+  type WorkerIdentity,
+} from "../auth/caller.ts";
 import { isToken } from "../auth/tokens.ts";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
@@ -244,6 +251,9 @@ async function askerOf(
   const { role, unscoped } = route;
   if (role === "none") return { caller: ANONYMOUS, worker: undefined };
   const credentials = { authorization: request.header("authorization"), address, requestId };
+  if (route.runTokens === true && isToken("run", bearerOf(credentials.authorization) ?? "")) {
+    return { caller: RUN_CALLER, worker: undefined };
+  }
   if (role === "worker") {
     const worker = await authenticator.authenticateWorker(credentials);
     return { caller: callerOfWorker(worker), worker };

@@ -17,6 +17,8 @@ export type Route = {
   role: Role;
   /** Not for tokens that are limited to databases. */
   unscoped?: true;
+  /** Takes the tokens of the agent's runs, too, and judges them itself: such a request comes as `RUN_CALLER`. */
+  runTokens?: true;
   /** Answered whatever `Origin` and `Host` say, for those who ask about the process by addresses of their own. */
   anyOrigin?: true;
   /** Asked so often, about the process itself, that the log has its requests at `debug` only. */

@@ -1,5 +1,6 @@
 import * as kinds from "../../config/kinds.ts";
 import { option, optional } from "../../config/option.ts";
+import { command, urlOrOff, variableNames } from "./option-kinds.ts";
 
 const concurrent = kinds.integer({ min: 0, max: 10_000 });
 
@@ -89,6 +90,30 @@ export const AGENT_OPTIONS = {
     side: "SC",
     secret: true,
     doc: "The key of the engine `openai`, where its configuration names no credential.",
+  }),
+  agentCommand: optional({
+    env: "ENGINE_AGENT_COMMAND",
+    toml: "agent.command",
+    kind: command,
+    whenUnset: "the engine `cli` cannot be chosen",
+    side: "S",
+    doc: "The program of the engine `cli`, which speaks the Agent Client Protocol over its standard input and output.",
+  }),
+  agentCommandEnv: optional({
+    env: "ENGINE_AGENT_COMMAND_ENV",
+    toml: "agent.command_env",
+    kind: variableNames,
+    whenUnset: "`PATH`, `LANG` and a home of its own",
+    side: "S",
+    doc: "Variables of the server's environment that this program gets besides, for its own keys.",
+  }),
+  agentMcpUrl: optional({
+    env: "ENGINE_AGENT_MCP_URL",
+    toml: "agent.mcp_url",
+    kind: urlOrOff,
+    whenUnset: "`/mcp/v1` at the address that this server listens on",
+    side: "S",
+    doc: "Where this program reaches the tools of a run: MCP of this very node. `off`: it has no tools.",
   }),
   sessionSummaryEvery: option({
     env: "ENGINE_SESSION_SUMMARY_EVERY",

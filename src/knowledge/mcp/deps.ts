@@ -9,6 +9,7 @@ import type { GraphDeps } from "../graph/routes/graph.ts";
 import type { MEMORY_TYPES } from "../memory/model.ts";
 import type { MemoryDeps } from "../memory/routes/deps.ts";
 import type { Skills } from "../skills/skills.ts";
+import type { LentToolsByToken } from "./lent-tools.ts";
 
 /** What the tools work with: the services of the routes. */
 export type ToolDeps = MemoryDeps &
@@ -49,7 +50,11 @@ export type Extractor = (asked: {
 }) => Promise<ExtractedStatement[] | undefined>;
 
 /** What the routes of MCP work with. */
-export type McpDeps = ToolDeps & { signals: Signals };
+export type McpDeps = ToolDeps & {
+  signals: Signals;
+  /** The runs that lend their tools; undefined where none does. */
+  lent?: Pick<LentToolsByToken, "find"> | undefined;
+};
 
 /** Runs queries, as the routes of queries do. */
 export type QueryRunner = {

@@ -1,9 +1,12 @@
+import { bearerOf, unauthorized } from "../../auth/authenticator.ts";
+import { isToken } from "../../auth/tokens.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { HttpResponse } from "../../io/http/http.ts";
 import type { Call } from "../../server/route.ts";
 import { eventStream } from "../../server/server-sent-events.ts";
 import type { McpDeps } from "./deps.ts";
 import { ListChanges, type ListStream } from "./list-changes.ts";
+import type { LentTools } from "./lent-tools.ts";
 import { MCP_METRICS } from "./metrics.ts";
 import type { Protocol } from "./protocol.ts";
 import type { Asker } from "./server.ts";
@@ -48,6 +51,8 @@ export class McpHttp {
   async post(call: McpCall): Promise<HttpResponse> {
     const { json } = call;
     const { signal } = call.request;
+    const lent = this.#lentTo(call);
+    if (lent !== undefined && isListen(json)) throw unchanging();
     // One that lasts is counted, ends with the token, and when the server drains.
     const stream = isListen(json) ? this.#changes.open(call) : undefined;
     const request = requestOf(call, stream === undefined ? signal : AbortSignal.any([signal, stream.ended]));
@@ -57,6 +62,7 @@ export class McpHttp {
       requestId: () => call.requestId,
       database: call.headers["x-database"],
       signal,
+      lent,
     };
     try {
       const protocol = await this.#protocol();
@@ -69,7 +75,17 @@ export class McpHttp {
 
   /** The stream of a client of an earlier protocol. */
   get(call: Omit<Call, "json">): HttpResponse {
+    if (this.#lentTo(call) !== undefined) throw unchanging();
     return eventStream({ events: this.#changes.open(call), clock: this.#deps.clock });
+  }
+
+  /** What the program of a run is lent; undefined for everybody else. Throws `unauthorized` when the run is over. */
+  #lentTo({ request }: { request: Pick<Call["request"], "header"> }): LentTools | undefined {
+    const token = bearerOf(request.header("authorization"));
+    if (token === undefined || !isToken("run", token)) return undefined;
+    const lent = this.#deps.lent?.find(token);
+    if (lent !== undefined) return lent;
+    throw unauthorized("the run of this token is over, or on another node", "invalid_token");
   }
 
   /** Loaded with the first request: it takes a tenth of a second, and most servers are never asked. */
@@ -77,6 +93,11 @@ export class McpHttp {
     this.#loading ??= import("./protocol.ts").then((loaded) => new loaded.Protocol(this.#deps, this.#changes.bus));
     return this.#loading;
   }
+}
+
+/** What clients take as: there are no such notifications. */
+function unchanging(): EngineError {
+  return new EngineError("method_not_allowed", "the tools of a run do not change", { headers: { Allow: "POST" } });
 }
 
 function isListen(json: unknown): boolean {

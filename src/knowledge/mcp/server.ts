@@ -10,6 +10,7 @@ import { VERSION } from "../../core/version.ts";
 import { asEngineError } from "../../server/error-response.ts";
 import { errorText, fitted } from "./answer.ts";
 import type { ToolDeps } from "./deps.ts";
+import type { LentTools } from "./lent-tools.ts";
 import { MCP_METRICS } from "./metrics.ts";
 import { runTool, type Tool, type ToolCall } from "./tool.ts";
 import { toolNamed, toolsFor } from "./tools.ts";
@@ -25,6 +26,8 @@ export type Asker = {
   database: string;
   /** Aborted when the client leaves. */
   signal: AbortSignal;
+  /** Of the program of a run: what it is offered in the place of all other tools. */
+  lent?: LentTools | undefined;
 };
 
 const INSTRUCTIONS =
@@ -38,6 +41,24 @@ const INSTRUCTIONS =
  * the client any message as it is.
  */
 export function toolServer(deps: ToolDeps, asker: Asker): Server {
+  return asker.lent === undefined ? serverOfAll(deps, asker) : serverOfLent(asker.lent, asker);
+}
+
+/** The tools of one run, which counts and bounds their calls. */
+function serverOfLent(lent: LentTools, { signal }: Pick<Asker, "signal">): Server {
+  const server = new Server(
+    { name: "engine", title: "Engine", version: VERSION },
+    { capabilities: { tools: {} }, jsonSchemaValidator: NOTHING_TO_VALIDATE },
+  );
+  server.setRequestHandler("tools/list", () => ({ tools: lent.listed }) as unknown as ListToolsResult);
+  server.setRequestHandler("tools/call", async ({ params: { name, arguments: args } }, { mcpReq }) => {
+    const { text, isError } = await lent.call(name, args ?? {}, AbortSignal.any([signal, mcpReq.signal]));
+    return { content: [{ type: "text", text }], isError };
+  });
+  return server;
+}
+
+function serverOfAll(deps: ToolDeps, asker: Asker): Server {
   const server = new Server(
     { name: "engine", title: "Engine", version: VERSION },
     {
@@ -55,7 +76,7 @@ export function toolServer(deps: ToolDeps, asker: Asker): Server {
         `there is no tool ${JSON.stringify(params.name.slice(0, 100))}`,
       );
     }
-    const { requestId, signal, ...who } = asker;
+    const { requestId, signal, lent: _none, ...who } = asker;
     const call = { ...who, deps, requestId: requestId(), signal: AbortSignal.any([signal, context.mcpReq.signal]) };
     return await answered(tool, call, params.arguments);
   });

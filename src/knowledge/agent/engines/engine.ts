@@ -2,10 +2,13 @@ import type { LanguageModel } from "ai";
 
 /**
  * What answers questions: `anthropic` and `openai` are asked with a key, `localmodel` is a server of chat completions that
- * the operator runs.
+ * the operator runs, and `cli` is a program of the operator's that speaks the Agent Client Protocol.
  */
-export const ENGINE_KINDS = ["anthropic", "openai", "localmodel"] as const;
+export const HOSTED_KINDS = ["anthropic", "openai", "localmodel"] as const;
+export const ENGINE_KINDS = [...HOSTED_KINDS, "cli"] as const;
 export type EngineKind = (typeof ENGINE_KINDS)[number];
+/** Of an engine that is asked over HTTP. */
+export type HostedKind = (typeof HOSTED_KINDS)[number];
 
 /** The engine of the installation, as it is stored. */
 export type EngineConfig = {
@@ -39,6 +42,8 @@ export type OpenedEngine = {
   providerOptions: ProviderOptions;
   /** What an error of the library means, in words without the key. */
   problemOf: (error: unknown) => EngineProblem;
+  /** Ends what a conversation has left running. Never rejects. */
+  end: () => Promise<void>;
 };
 
 /** By the provider's name, as the library takes them. */

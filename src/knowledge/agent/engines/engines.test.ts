@@ -7,7 +7,7 @@ import { uuidV7Source } from "../../../core/ids.ts";
 import { silentLog } from "../../../core/log.ts";
 import { createMetrics } from "../../../core/metrics.ts";
 import { seededRandom } from "../../../core/random.ts";
-import { ENGINE_KINDS } from "./engine.ts";
+import { HOSTED_KINDS } from "./engine.ts";
 import { AgentEngines } from "./engines.ts";
 import { engineFields } from "./fields.ts";
 import { AGENT_METRICS } from "../metrics.ts";
@@ -50,7 +50,7 @@ async function enginesOn(provider: ScriptedProvider, baseUrl = provider.url) {
   return { engines, clock };
 }
 
-it.each(ENGINE_KINDS)("a test of %s ends after 30 s, and the request with it", async (kind) => {
+it.each(HOSTED_KINDS)("a test of %s ends after 30 s, and the request with it", async (kind) => {
   const provider = await startScriptedProvider(() => ({ hang: true }));
   const { engines, clock } = await enginesOn(provider);
   const asked = engines.probe(engineFields.parse({ kind, model: "m" }), ORIGIN);
@@ -65,7 +65,7 @@ it.each(ENGINE_KINDS)("a test of %s ends after 30 s, and the request with it", a
   expect(await provider.requests[0]?.clientLeft).toBeGreaterThan(0);
 });
 
-it.each(ENGINE_KINDS)("a test of %s at an address where nobody is says so", async (kind) => {
+it.each(HOSTED_KINDS)("a test of %s at an address where nobody is says so", async (kind) => {
   const provider = await startScriptedProvider();
   const { url } = provider;
   await provider.close();

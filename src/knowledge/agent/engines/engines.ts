@@ -8,12 +8,20 @@ import type { Log } from "../../../core/log.ts";
 import { NOW, type RecordStore } from "../../../db/records.ts";
 import { AGENT_LIMITS } from "../limits.ts";
 import type { AGENT_OPTIONS } from "../options.ts";
-import { ENGINE_KINDS, type EngineConfig, type EngineKind, type EngineProblem, type OpenedEngine } from "./engine.ts";
+import type { CliDeps } from "./cli/open-cli.ts";
+import {
+  ENGINE_KINDS,
+  type EngineConfig,
+  type EngineKind,
+  type EngineProblem,
+  type HostedKind,
+  type OpenedEngine,
+} from "./engine.ts";
 import { engineFields, toConfig, toFields, type EngineFields } from "./fields.ts";
 import type { EngineKeys } from "./keys.ts";
 import { ModelMenus, type ModelMenu } from "./menus.ts";
 import type { AgentMetrics } from "../metrics.ts";
-import { openEngine, type EngineTarget } from "./open-engine.ts";
+import { openEngine, type EngineTarget, type HostedConfig } from "./open-engine.ts";
 import { problemOfFinish } from "./problems.ts";
 import {
   baseUrlOf,
@@ -34,6 +42,8 @@ export type AgentEnginesOptions = {
   audit: AuditLog;
   keys: EngineKeys;
   settings: EngineSettings;
+  /** Undefined where the operator has named no program for the engine `cli`. */
+  cli?: CliDeps | undefined;
   clock: Clock;
   log: Log;
   metrics: AgentMetrics;
@@ -54,6 +64,7 @@ export type EngineChoice = ModelMenu & {
 export type EngineMenus = { engines: readonly EngineChoice[]; active: EngineConfig | undefined };
 
 const KEY = "engine";
+const NO_COMMAND = "the engine `cli` needs ENGINE_AGENT_COMMAND, which the operator of the server sets";
 
 /**
  * The engine of the installation: one record, which every question is answered by. To choose it takes no more than the
@@ -106,7 +117,7 @@ export class AgentEngines {
   async open(origin: Origin): Promise<OpenedEngine> {
     const config = await this.current();
     if (config === undefined) throw new EngineError("not_configured", `the agent has no engine: ${SET_IT}`);
-    return await openEngine(config, await this.#target(config, origin, "run"));
+    return await this.#opened(config, origin, "run");
   }
 
   /**
@@ -137,6 +148,7 @@ export class AgentEngines {
       throw toEngineError(engine.problemOf(error));
     } finally {
       timer.cancel();
+      await engine.end();
     }
   }
 
@@ -148,8 +160,10 @@ export class AgentEngines {
   }
 
   async #choice(kind: EngineKind, active: EngineConfig | undefined, origin: Origin): Promise<EngineChoice> {
-    const { settings } = this.#options;
-    const config = active?.kind === kind ? active : { kind, credentialId: null, host: null };
+    const { settings, cli } = this.#options;
+    if (kind === "cli") return { ...ModelMenus.builtIn(kind), kind, hasOperatorKey: cli !== undefined, hosts: [] };
+    const { credentialId, host } = active?.kind === kind ? active : { credentialId: null, host: null };
+    const config = { kind, credentialId, host };
     const keyName = config.credentialId ?? "";
     const target = {
       kind,
@@ -171,6 +185,7 @@ export class AgentEngines {
     if (!roleIncludes(caller.role, agentEngineRole)) {
       throw new EngineError("forbidden", `choosing the engine of the agent takes the role ${agentEngineRole}`);
     }
+    if (fields.kind === "cli" && this.#options.cli === undefined) throw refused("kind", NO_COMMAND);
     checkExtras(fields);
     const host = this.#checkedHost(fields);
     await this.#checkCredential(fields, caller);
@@ -188,7 +203,7 @@ export class AgentEngines {
 
   async #checkCredential({ kind, credential_id: id }: EngineFields, caller: Caller): Promise<void> {
     if (id === null) return;
-    if (kind === "localmodel") throw refused("credential_id", "`localmodel` is sent no key");
+    if (kind === "localmodel" || kind === "cli") throw refused("credential_id", `\`${kind}\` is sent no key`);
     const found = await this.#options.keys.find(id, caller);
     if (found === undefined) throw refused("credential_id", "there is no such credential");
     if (found.kind !== "api_key") throw refused("credential_id", "accepted is a credential of the kind `api_key`");
@@ -200,7 +215,7 @@ export class AgentEngines {
 
   async #openedForProbe(config: EngineConfig, origin: Origin): Promise<OpenedEngine> {
     try {
-      return await openEngine(config, await this.#target(config, origin, "test"));
+      return await this.#opened(config, origin, "test");
     } catch (error) {
       // A test fails in one of two ways, whatever is missing.
       if (error instanceof EngineError && error.code === "not_configured") {
@@ -210,13 +225,25 @@ export class AgentEngines {
     }
   }
 
-  #target(config: EngineConfig, origin: Origin, purpose: KeyPurpose): Promise<EngineTarget> {
+  async #opened(config: EngineConfig, origin: Origin, purpose: KeyPurpose): Promise<OpenedEngine> {
+    const { kind } = config;
+    if (kind !== "cli") {
+      const hosted = { ...config, kind };
+      return await openEngine(hosted, await this.#target(hosted, origin, purpose));
+    }
+    const { cli } = this.#options;
+    if (cli === undefined) throw new EngineError("not_configured", `${NO_COMMAND}; or ${SET_IT}`);
+    const { openCli } = await import("./cli/open-cli.ts");
+    return openCli(config, cli);
+  }
+
+  #target(config: HostedConfig, origin: Origin, purpose: KeyPurpose): Promise<EngineTarget> {
     return targetOf(config, this.#options.settings, (keyed) => this.#key(keyed, origin, purpose));
   }
 
   /** The key, which is about to be used: that is on record before it is given out. */
   async #key(
-    { kind, credentialId }: Pick<EngineConfig, "kind" | "credentialId">,
+    { kind, credentialId }: Pick<HostedConfig, "kind" | "credentialId">,
     origin: Origin,
     purpose: KeyPurpose,
   ): Promise<string | undefined> {
@@ -245,6 +272,10 @@ async function ifConfigured<T>(asked: Promise<T>): Promise<T | undefined> {
 type KeyPurpose = "run" | "test" | "menu";
 
 function checkExtras({ kind, extras }: EngineFields): void {
+  const [first] = Object.entries(extras).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  if (kind === "cli" && first !== undefined) {
+    throw refused(`extras.${first}`, "`cli` takes none: the program is configured by its operator");
+  }
   const { thinking_budget_tokens: thinking, reasoning_effort: effort, temperature } = extras;
   if (thinking !== undefined && kind !== "anthropic") {
     throw refused("extras.thinking_budget_tokens", "only `anthropic` has it");
@@ -262,7 +293,7 @@ function refused(field: string, reason: string): EngineError {
 }
 
 /** The fewest that providers take: `openai` refuses less than 16. */
-const PROBE_TOKENS = { anthropic: 1, openai: 16, localmodel: 1 } as const;
+const PROBE_TOKENS = { anthropic: 1, openai: 16, localmodel: 1, cli: 1 } as const;
 
 async function sayOneToken(engine: OpenedEngine, abortSignal: AbortSignal): Promise<EngineProblem | undefined> {
   const { generateText } = await import("ai");

@@ -39,7 +39,10 @@ const extras = z.strictObject({
 export const engineFields = z.strictObject({
   kind: z
     .enum(ENGINE_KINDS)
-    .describe("`anthropic` and `openai` are asked with a key; `localmodel` is a server of chat completions."),
+    .describe(
+      "`anthropic` and `openai` are asked with a key; `localmodel` is a server of chat completions; `cli` is the program " +
+        "of the option ENGINE_AGENT_COMMAND.",
+    ),
   model,
   credential_id: z
     .uuid()
@@ -47,7 +50,7 @@ export const engineFields = z.strictObject({
     .default(null)
     .describe(
       "A credential of the kind `api_key` that its owner shares, and that is of no certain databases; null for the key " +
-        "of the operator. Not of `localmodel`, which is sent no key.",
+        "of the operator. Not of `localmodel` and `cli`, which are sent no key.",
     ),
   host: z
     .string()

@@ -2,7 +2,7 @@ import { afterEach, expect, it } from "vitest";
 import { ManualClock } from "../../../core/clock.ts";
 import { createLog } from "../../../core/log.ts";
 import { createMetrics } from "../../../core/metrics.ts";
-import type { EngineKind } from "./engine.ts";
+import type { HostedKind } from "./engine.ts";
 import { ModelMenus } from "./menus.ts";
 import { AGENT_METRICS } from "../metrics.ts";
 import {
@@ -18,7 +18,7 @@ afterEach(async () => {
   await Promise.all(started.splice(0).map((provider) => provider.close()));
 });
 
-async function menusOf(kind: EngineKind, options: ScriptedProviderOptions) {
+async function menusOf(kind: HostedKind, options: ScriptedProviderOptions) {
   const provider = await startScriptedProvider([], options);
   started.push(provider);
   const clock = new ManualClock();

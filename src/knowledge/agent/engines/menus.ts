@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Clock } from "../../../core/clock.ts";
 import type { Log } from "../../../core/log.ts";
 import { AGENT_LIMITS } from "../limits.ts";
-import type { EngineKind } from "./engine.ts";
+import type { EngineKind, HostedKind } from "./engine.ts";
 import type { AgentMetrics } from "../metrics.ts";
 import { apiUrl } from "./open-engine.ts";
 import { problemOf } from "./problems.ts";
@@ -17,7 +17,7 @@ export type ModelMenu = {
 
 /** Who is asked for its list. */
 export type MenuTarget = {
-  kind: EngineKind;
+  kind: HostedKind;
   baseUrl: string;
   /** Tells keys apart: what one of them may use, another may not. */
   keyName: string;
@@ -49,6 +49,8 @@ const BUILT_IN: Readonly<Record<EngineKind, readonly string[]>> = {
   ],
   openai: ["gpt-6.1-sol", "gpt-6.1-terra", "gpt-6-sol", "gpt-6-luna", "gpt-5.6", "gpt-5.5", "gpt-5.4", "gpt-5.4-mini"],
   localmodel: ["gpt-oss:20b", "gpt-oss:120b", "qwen3:8b", "qwen3:32b", "llama3.3:70b", "mistral-small:24b"],
+  // What a program offers, only the program knows.
+  cli: ["default"],
 };
 
 /** Hosted models that answer no questions. */

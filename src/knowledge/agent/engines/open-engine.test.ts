@@ -3,8 +3,8 @@ import type { AddressInfo } from "node:net";
 import { generateText, jsonSchema, streamText, tool } from "ai";
 import { afterEach, expect, it, vi } from "vitest";
 import { systemClock } from "../../../core/clock.ts";
-import { ENGINE_KINDS, type EngineConfig, type EngineKind } from "./engine.ts";
-import { openEngine } from "./open-engine.ts";
+import { HOSTED_KINDS, type HostedKind } from "./engine.ts";
+import { openEngine, type HostedConfig } from "./open-engine.ts";
 import { problemOfFinish } from "./problems.ts";
 import { startScriptedProvider, type Script, type ScriptedProvider } from "./scripted-provider.test-kit.ts";
 import { CHAT_COMPLETIONS, MESSAGES, RESPONSES } from "./scripted-wire.test-kit.ts";
@@ -23,11 +23,11 @@ async function providerOf(script: Script): Promise<ScriptedProvider> {
   return provider;
 }
 
-function configOf(kind: EngineKind, extras: EngineConfig["extras"] = {}): EngineConfig {
+function configOf(kind: HostedKind, extras: HostedConfig["extras"] = {}): HostedConfig {
   return { kind, model: "a-model", credentialId: null, host: null, extras };
 }
 
-async function engineOf(kind: EngineKind, baseUrl: string, extras: EngineConfig["extras"] = {}) {
+async function engineOf(kind: HostedKind, baseUrl: string, extras: HostedConfig["extras"] = {}) {
   return await openEngine(configOf(kind, extras), { baseUrl, key: kind === "localmodel" ? undefined : KEY });
 }
 
@@ -39,7 +39,7 @@ const tools = {
   }),
 };
 
-async function streamed(kind: EngineKind, baseUrl: string, signal?: AbortSignal) {
+async function streamed(kind: HostedKind, baseUrl: string, signal?: AbortSignal) {
   const engine = await engineOf(kind, baseUrl);
   const said = {
     thinking: "",
@@ -79,7 +79,7 @@ async function streamed(kind: EngineKind, baseUrl: string, signal?: AbortSignal)
 
 const PATHS = { anthropic: "/v1/messages", openai: "/v1/responses", localmodel: "/v1/chat/completions" } as const;
 
-it.each(ENGINE_KINDS)("%s streams what is thought, said and called, with its usage", async (kind) => {
+it.each(HOSTED_KINDS)("%s streams what is thought, said and called, with its usage", async (kind) => {
   const provider = await providerOf([
     {
       thinking: ["let me ", "see"],
@@ -102,7 +102,7 @@ it.each(ENGINE_KINDS)("%s streams what is thought, said and called, with its usa
   expect(request).toMatchObject({ path: PATHS[kind], body: { model: "a-model", stream: true } });
 });
 
-it.each(ENGINE_KINDS)("%s gives one answer where no stream is asked for", async (kind) => {
+it.each(HOSTED_KINDS)("%s gives one answer where no stream is asked for", async (kind) => {
   const provider = await providerOf([{ text: ["O", "K"], usage: { input: 3, output: 1 } }]);
   const { model } = await engineOf(kind, provider.url);
   const { text, usage } = await generateText({ model, prompt: "say OK", maxRetries: 0, maxOutputTokens: 16 });
@@ -117,7 +117,7 @@ it("sends its key to each provider as that takes it, and none to a local model",
   vi.stubEnv("OPENAI_BASE_URL", "http://127.0.0.1:9");
   vi.stubEnv("OPENAI_ORG_ID", "from-the-environment");
   const provider = await providerOf(() => ({ text: ["OK"] }));
-  for (const kind of ENGINE_KINDS) await streamed(kind, provider.url);
+  for (const kind of HOSTED_KINDS) await streamed(kind, provider.url);
   const [anthropic, openai, local] = provider.requests.map(({ headers }) => headers);
   expect(anthropic).toMatchObject({ "x-api-key": KEY });
   expect(openai).toMatchObject({ authorization: `Bearer ${KEY}` });
@@ -130,14 +130,14 @@ it("sends its key to each provider as that takes it, and none to a local model",
 
 it("takes addresses with /v1 and without", async () => {
   const provider = await providerOf(() => ({ text: ["OK"] }));
-  for (const kind of ENGINE_KINDS) await streamed(kind, `${provider.url}/v1`);
-  expect(provider.requests.map(({ path }) => path)).toEqual(ENGINE_KINDS.map((kind) => PATHS[kind]));
+  for (const kind of HOSTED_KINDS) await streamed(kind, `${provider.url}/v1`);
+  expect(provider.requests.map(({ path }) => path)).toEqual(HOSTED_KINDS.map((kind) => PATHS[kind]));
 });
 
 it("asks as the configuration says, and providers to keep nothing", async () => {
   const provider = await providerOf(() => ({ text: ["OK"] }));
   const extras = { max_output_tokens: 2_000, temperature: 0.5 };
-  const ask = async (kind: EngineKind, own: EngineConfig["extras"]) => {
+  const ask = async (kind: HostedKind, own: HostedConfig["extras"]) => {
     const { model, maxOutputTokens, temperature, providerOptions } = await engineOf(kind, provider.url, own);
     await generateText({
       model,
@@ -163,7 +163,7 @@ it("asks as the configuration says, and providers to keep nothing", async () => 
   expect(await ask("localmodel", {})).toMatchObject({ max_tokens: 8_192 });
 });
 
-it.each(ENGINE_KINDS)("%s follows no redirect", async (kind) => {
+it.each(HOSTED_KINDS)("%s follows no redirect", async (kind) => {
   const elsewhere = await providerOf(() => ({ text: ["stolen"] }));
   const location = `${elsewhere.url}${PATHS[kind]}`;
   const provider = await providerOf(() => ({ status: 307, headers: { Location: location }, errorBody: "go there" }));
@@ -174,7 +174,7 @@ it.each(ENGINE_KINDS)("%s follows no redirect", async (kind) => {
   expect(elsewhere.allRequests).toEqual([]);
 });
 
-it.each(ENGINE_KINDS)("%s: a client that leaves ends the request at once", async (kind) => {
+it.each(HOSTED_KINDS)("%s: a client that leaves ends the request at once", async (kind) => {
   const provider = await providerOf([{ text: ["I ", "think "], hang: true }, { hang: true }]);
   for (const count of [1, 2]) {
     const abort = new AbortController();
@@ -188,7 +188,7 @@ it.each(ENGINE_KINDS)("%s: a client that leaves ends the request at once", async
   }
 });
 
-it.each(ENGINE_KINDS)("%s: streams that end badly say so, and do not hang", async (kind) => {
+it.each(HOSTED_KINDS)("%s: streams that end badly say so, and do not hang", async (kind) => {
   const provider = await providerOf([
     { text: ["one ", "two ", "three"], cutAfterBytes: 700 },
     { text: ["one "], streamError: "Overloaded, said the duck" },
@@ -217,7 +217,7 @@ const ENDS = {
   localmodel: '"finish_reason":"stop"',
 } as const;
 
-it.each(ENGINE_KINDS)(
+it.each(HOSTED_KINDS)(
   "%s: an answer that is not whole is no answer, however well its connection ends",
   async (kind) => {
     const reply = { text: ["one ", "two"] };

@@ -1,5 +1,5 @@
 import { EngineError } from "../../../core/errors.ts";
-import type { EngineConfig, EngineExtras, OpenedEngine, ProviderOptions } from "./engine.ts";
+import type { EngineConfig, EngineExtras, HostedKind, OpenedEngine, ProviderOptions } from "./engine.ts";
 import { providerFetch } from "./provider-fetch.ts";
 import { problemOf } from "./problems.ts";
 
@@ -10,7 +10,7 @@ const DEFAULT_MAX_OUTPUT_TOKENS = 8_192;
  * keys and addresses from the environment, and take a model's bare name to a hosted gateway: each is given its key, its
  * address and our `fetch` instead.
  */
-export async function openEngine(config: EngineConfig, target: EngineTarget): Promise<OpenedEngine> {
+export async function openEngine(config: HostedConfig, target: EngineTarget): Promise<OpenedEngine> {
   const { kind, model: modelName, extras } = config;
   silenceWarnings();
   return {
@@ -21,6 +21,8 @@ export async function openEngine(config: EngineConfig, target: EngineTarget): Pr
     temperature: extras.temperature,
     providerOptions: providerOptionsOf(config),
     problemOf: (error) => problemOf(error, target.key),
+    // Each request ends by itself.
+    end: () => Promise.resolve(),
   };
 }
 
@@ -29,10 +31,13 @@ export function maxOutputTokensOf({ max_output_tokens: tokens }: EngineExtras): 
   return tokens ?? DEFAULT_MAX_OUTPUT_TOKENS;
 }
 
+/** Of an engine that is asked over HTTP. */
+export type HostedConfig = EngineConfig & { kind: HostedKind };
+
 /** Where an engine is asked, and with which key; `localmodel` is sent none. */
 export type EngineTarget = { baseUrl: string; key: string | undefined };
 
-async function modelOf({ kind, model }: EngineConfig, { baseUrl, key }: EngineTarget): Promise<OpenedEngine["model"]> {
+async function modelOf({ kind, model }: HostedConfig, { baseUrl, key }: EngineTarget): Promise<OpenedEngine["model"]> {
   const common = { baseURL: apiUrl(baseUrl), fetch: providerFetch };
   switch (kind) {
     case "anthropic": {
@@ -61,7 +66,7 @@ function mustHave(kind: string, key: string | undefined): string {
   throw new EngineError("internal", `the engine ${kind} was opened without a key`);
 }
 
-function providerOptionsOf({ kind, extras }: EngineConfig): ProviderOptions {
+function providerOptionsOf({ kind, extras }: HostedConfig): ProviderOptions {
   const { thinking_budget_tokens: budgetTokens, reasoning_effort: reasoningEffort } = extras;
   const effort = reasoningEffort === undefined ? {} : { reasoningEffort };
   switch (kind) {

@@ -1,8 +1,8 @@
 import { EngineError } from "../../../core/errors.ts";
 import type { OptionValues } from "../../../config/option.ts";
 import type { AGENT_OPTIONS } from "../options.ts";
-import type { EngineConfig, EngineKind } from "./engine.ts";
-import type { EngineTarget } from "./open-engine.ts";
+import type { HostedKind } from "./engine.ts";
+import type { EngineTarget, HostedConfig } from "./open-engine.ts";
 
 /** Where providers are, and the operator's own keys: of the process that asks, be it a server or a worker. */
 export type ProviderSettings = Pick<
@@ -16,14 +16,14 @@ export const SET_IT = "choose one with PUT /v1/agent/engine";
 /** The options with the operator's own keys. */
 export const KEY_OPTIONS = { anthropic: "ANTHROPIC_API_KEY", openai: "OPENAI_API_KEY" } as const;
 
-type Keyed = Pick<EngineConfig, "kind" | "credentialId">;
+type Keyed = Pick<HostedConfig, "kind" | "credentialId">;
 
 /**
  * Where an engine is asked, and with which key. `keyOf` finds the key that its configuration names, and is not called for a
  * `localmodel`. Throws `not_configured`, and what to do about it, for a host that is not listed and for a missing key.
  */
 export async function targetOf(
-  config: EngineConfig,
+  config: HostedConfig,
   settings: ProviderSettings,
   keyOf: (config: Keyed) => Promise<string | undefined>,
 ): Promise<EngineTarget> {
@@ -49,7 +49,7 @@ export function isListedHost(host: string, { localModelHost, localModelHosts = [
 }
 
 /** Where an engine is asked. */
-export function baseUrlOf({ kind, host }: Pick<EngineConfig, "kind" | "host">, settings: ProviderSettings): string {
+export function baseUrlOf({ kind, host }: Pick<HostedConfig, "kind" | "host">, settings: ProviderSettings): string {
   switch (kind) {
     case "anthropic":
       return settings.anthropicBaseUrl;
@@ -62,7 +62,7 @@ export function baseUrlOf({ kind, host }: Pick<EngineConfig, "kind" | "host">, s
 
 /** The key of the operator; undefined where there is none, and for `localmodel`, which is sent none. */
 export function operatorKeyOf(
-  kind: EngineKind,
+  kind: HostedKind,
   { anthropicApiKey, openaiApiKey }: ProviderSettings,
 ): string | undefined {
   if (kind === "localmodel") return undefined;

@@ -63,6 +63,8 @@ export async function modelStep(request: StepRequest, hooks: StepHooks): Promise
     step.messages = (await result.response).messages;
     return step;
   } catch (error) {
+    // A stream that is left before its end leaves a program running.
+    await engine.end();
     signal.throwIfAborted();
     const stopped = error instanceof RunStopped ? error : stoppedBy(error, engine);
     stopped.usage ??= step.usage;

@@ -111,6 +111,8 @@ export class AgentRun {
       failure = failureOf(error);
       if (!failure.isExpected) this.#deps.log.error({ err: error, runId }, "a run of the agent failed");
     }
+    // What the engine has left running goes at once, whatever the store takes.
+    const ended = this.#prepared?.engine.end();
     try {
       await this.#finish(failure);
     } catch (error) {
@@ -120,6 +122,7 @@ export class AgentRun {
       this.#log.stop();
       this.#stop.abort(new RunStopped("cancelled", "the run is over"));
       this.#queue.end();
+      await ended;
       onEnd({ answer: failure === undefined ? this.#answer : undefined });
     }
   }

@@ -59,7 +59,10 @@ async function dream(deps: DreamWorkerDeps, job: RunningJob): Promise<DreamResul
 
 /** With the key that the engine names, or that of this worker's operator; at the addresses that this operator lists. */
 async function engineFor(fields: EngineFields, settings: ProviderSettings, server: HeldJob): Promise<OpenedEngine> {
-  const config = toConfig(fields);
+  const { kind: chosen, ...rest } = toConfig(fields);
+  // Its program is that of a server's operator, and the worker's may not have one.
+  if (chosen === "cli") throw new EngineError("not_configured", "the engine `cli` answers on servers alone");
+  const config = { ...rest, kind: chosen };
   const target = await targetOf(config, settings, async ({ kind, credentialId }) => {
     const key = credentialId === null ? operatorKeyOf(kind, settings) : await server.key(credentialId);
     if (key !== undefined) checkKey(key);

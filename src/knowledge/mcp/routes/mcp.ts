@@ -56,12 +56,14 @@ export const mcpPostRoute = defineRoute({
   path: "/mcp/v1",
   role: "read",
   unscoped: true,
+  runTokens: true,
   tag: "MCP",
   summary: "Model Context Protocol",
   description:
     "Streamable HTTP of the protocols 2026-07-28 and, without sessions, 2025-11-25 and earlier: one JSON-RPC message, or " +
     `a batch of at most ${MCP_LIMITS.messages} where the protocol has such. \`tools/list\` shows the tools that the ` +
-    "caller's role allows. Tools work on the database of `X-Database` where their arguments name none. See the page on MCP.",
+    "caller's role allows. Tools work on the database of `X-Database` where their arguments name none. The program " +
+    "that answers for a run of the agent shows the token of the run, and has the tools of that run alone. See the page on MCP.",
   headers: z.object({ "x-database": databaseHeader }),
   json: mcpBody,
   jsonErrors: { unreadable: "parse_error", invalid: "bad_request_body" },
@@ -84,6 +86,7 @@ export const mcpGetRoute = defineRoute({
   path: "/mcp/v1",
   role: "read",
   unscoped: true,
+  runTokens: true,
   tag: "MCP",
   summary: "Changes to the list of tools",
   description:

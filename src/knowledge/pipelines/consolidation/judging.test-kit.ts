@@ -4,8 +4,8 @@ import { uuidV7Source } from "../../../core/ids.ts";
 import { silentLog } from "../../../core/log.ts";
 import { createMetrics } from "../../../core/metrics.ts";
 import { seededRandom } from "../../../core/random.ts";
-import type { EngineConfig } from "../../agent/engines/engine.ts";
-import { openEngine } from "../../agent/engines/open-engine.ts";
+
+import { openEngine, type HostedConfig } from "../../agent/engines/open-engine.ts";
 import {
   startScriptedProvider,
   type ProviderRequest,
@@ -33,7 +33,7 @@ import { ConsolidationReader } from "./reader.ts";
 
 const DATABASE = 1;
 const MODEL = "m";
-const CONFIG: EngineConfig = { kind: "localmodel", model: "judge", credentialId: null, host: null, extras: {} };
+const CONFIG: HostedConfig = { kind: "localmodel", model: "judge", credentialId: null, host: null, extras: {} };
 const HOUR_MS = 3_600_000;
 const { signal } = new AbortController();
 
