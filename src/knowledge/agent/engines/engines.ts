@@ -9,14 +9,7 @@ import { NOW, type RecordStore } from "../../../db/records.ts";
 import { AGENT_LIMITS } from "../limits.ts";
 import type { AGENT_OPTIONS } from "../options.ts";
 import type { CliDeps } from "./cli/open-cli.ts";
-import {
-  ENGINE_KINDS,
-  type EngineConfig,
-  type EngineKind,
-  type EngineProblem,
-  type HostedKind,
-  type OpenedEngine,
-} from "./engine.ts";
+import { ENGINE_KINDS, type EngineConfig, type EngineKind, type EngineProblem, type OpenedEngine } from "./engine.ts";
 import { engineFields, toConfig, toFields, type EngineFields } from "./fields.ts";
 import type { EngineKeys } from "./keys.ts";
 import { ModelMenus, type ModelMenu } from "./menus.ts";
