@@ -34,6 +34,7 @@ const SERVER = {
   ENGINE_FABRIC_LEASE_SECS: "10",
   ENGINE_FABRIC_SWEEP_SECS: "1",
   ENGINE_SECRET_KEY: "x".repeat(32),
+  ENGINE_AGENT_COMMAND: "/bin/false",
 };
 
 let asked: AskedEngine;
@@ -273,6 +274,21 @@ describe("a worker that accepts dreams", () => {
       events_scanned: 0,
     });
     expect(await contents()).toEqual([]);
+  });
+
+  test("starts no program: the engine cli is the server's", async () => {
+    const engine = { kind: "cli", model: "default", credential_id: null, host: null, extras: {} };
+    expect((await call("PUT", "/v1/agent/engine", engine)).status).toBe(200);
+    try {
+      await worker();
+      await ask();
+      expect(await over()).toMatchObject({
+        status: "failed",
+        error: { code: "not_configured", message: "on the worker: the engine `cli` answers on servers alone" },
+      });
+    } finally {
+      await setEngine(url, "anthropic", AUTH);
+    }
   });
 
   test("asks no host that its own operator does not list", async () => {
