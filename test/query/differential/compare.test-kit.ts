@@ -44,7 +44,16 @@ function sameNumber(a: string, b: string): boolean {
   if (a === b) return true;
   if (INTEGER.test(a) && INTEGER.test(b)) return BigInt(a) === BigInt(b);
   const [x, y] = [Number(a), Number(b)];
-  return Math.abs(x - y) <= TOLERANCE * Math.max(1, Math.abs(x), Math.abs(y));
+  return Math.abs(x - y) <= TOLERANCE * Math.max(1, Math.abs(x), Math.abs(y)) || isSameFloat(x, y);
+}
+
+/**
+ * A number of 32 bits as one side wrote it whole, and the other with as few digits as tell it from its neighbours: where two
+ * texts of so few digits are equally close, writers differ.
+ */
+function isSameFloat(x: number, y: number): boolean {
+  const [single, other] = [Math.fround(x), Math.fround(y)];
+  return single === other && (single === x || other === y) && !Number.isInteger(x) && !Number.isInteger(y);
 }
 
 /** The fraction of a time has as many digits as its writer likes. */
