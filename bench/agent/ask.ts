@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { jsonSchema, isStepCount, streamText, tool } from "ai";
 import { z } from "zod";
@@ -15,6 +16,12 @@ export const benchmark = defineBenchmark({
   notMeasured: "Wisdom, and a model's time: it is scripted, without delay, in the measuring process.",
   options: z.strictObject({
     questions: z.coerce.number().int().positive().default(10).describe("in one round, one after the other"),
+    pause: z.coerce
+      .number()
+      .int()
+      .nonnegative()
+      .default(150)
+      .describe("ms before each, in which the server does what it does after an answer, as naming the session"),
   }),
   measures: {
     whole: { unit: "ms", better: "less", doc: "until the answer is complete; median of the round's questions" },
@@ -22,14 +29,17 @@ export const benchmark = defineBenchmark({
   },
   rounds: 9,
   startsServer: true,
-  open: async ({ questions }, { entry }) => {
+  open: async ({ questions, pause }, { entry }) => {
     const { server, provider, close } = await startAsked(entry);
     const sideOf = (name: string, ask: () => Promise<Asked>) => ({
       name,
       answers: async () => said(await ask()),
       round: async () => {
         const asked: Asked[] = [];
-        for (let i = 0; i < questions; i++) asked.push(await ask());
+        for (let i = 0; i < questions; i++) {
+          await setTimeout(pause);
+          asked.push(await ask());
+        }
         return {
           whole: median(asked.map(({ wholeMs }) => wholeMs)),
           first: median(asked.map(({ firstMs }) => firstMs)),
