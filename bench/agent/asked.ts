@@ -24,7 +24,7 @@ export async function startAsked(entry: string | undefined): Promise<AskedServer
   });
   const server = await startBenchServer({
     env: { ENGINE_LOCALMODEL_HOST: provider.url },
-    ...(entry !== undefined && { entry }),
+    entry,
   });
   const close = async () => {
     await server.stop();

@@ -28,7 +28,7 @@ export const benchmark = defineBenchmark({
     if (dataset === undefined) throw new Error(`this machine does not have the data ${data}`);
     await mkdir(folder, { recursive: true });
     const { path, sizeBytes, expected, checks } = await writeDataset(dataset, folder);
-    const server = await startBenchServer(entry === undefined ? {} : { entry });
+    const server = await startBenchServer({ entry });
     let rounds = 0;
     const round = async () => {
       const name = `round_${rounds++}`;

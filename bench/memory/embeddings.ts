@@ -1,5 +1,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { seededRandom } from "../../src/core/random.ts";
 
 /** A provider of embeddings on this machine, in ollama's format, whose vectors cost next to nothing to make. */
 export type Embeddings = { env: Record<string, string>; stop: () => Promise<void> };
@@ -37,15 +38,10 @@ function numberOf(text: string): number {
   return hash >>> 0;
 }
 
-/** Of length 1, in a direction that the seed draws (mulberry32). */
+/** Of length 1, in a direction that the seed draws. */
 function drawVector(seed: number, dimensions: number): number[] {
-  let state = seed;
-  const vector = Array.from({ length: dimensions }, () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 0x1_0000_0000 - 0.5;
-  });
+  const random = seededRandom(seed);
+  const vector = Array.from({ length: dimensions }, () => random.next() - 0.5);
   const length = Math.hypot(...vector);
   return vector.map((value) => Number((value / length).toFixed(6)));
 }

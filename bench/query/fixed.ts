@@ -35,7 +35,7 @@ export const benchmark = defineBenchmark({
     if (dataset === undefined) throw new Error("there are no logs");
     await mkdir(folder, { recursive: true });
     const { path, expected, checks } = await writeDataset(dataset, folder);
-    const server = await startBenchServer(entry === undefined ? {} : { entry });
+    const server = await startBenchServer({ entry });
     const client = new QueryClient(server.url);
     const close = async () => {
       client.close();

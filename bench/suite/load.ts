@@ -1,8 +1,7 @@
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { cpuSecondsOf } from "../support/process-stats.ts";
+import { cpuSecondsOf, TICKS_PER_SECOND } from "../support/process-stats.ts";
 
-const TICKS_PER_SECOND = 100;
 /** Of two counts in ticks for each core, and what was done while they were read. */
 const UNCERTAIN_SECONDS = 0.1;
 

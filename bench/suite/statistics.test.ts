@@ -1,16 +1,20 @@
 import { expect, test } from "vitest";
-import { drawFrom, medianInterval, noiseOf, ratiosOf } from "./statistics.ts";
+import { seededRandom, type Random } from "../../src/core/random.ts";
+import { medianInterval, noiseOf, ratiosOf } from "./statistics.ts";
 
 /** Values around 100 that differ by some percent. */
-function around(count: number, spread: number, draw: () => number): number[] {
-  return Array.from({ length: count }, () => 100 * (1 + spread * (draw() + draw() + draw() - 1.5)));
+function around(count: number, spread: number, random: Random): number[] {
+  return Array.from(
+    { length: count },
+    () => 100 * (1 + spread * (random.next() + random.next() + random.next() - 1.5)),
+  );
 }
 
 test("the interval of a median holds the middle of what was drawn from, about 95 times in 100", () => {
-  const draw = drawFrom(11);
+  const random = seededRandom(11);
   let held = 0;
   for (let i = 0; i < 200; i++) {
-    const { low, high } = medianInterval(around(15, 0.1, draw), i);
+    const { low, high } = medianInterval(around(15, 0.1, random), i);
     if (low <= 100 && 100 <= high) held++;
   }
   expect(held).toBeGreaterThan(176);
@@ -18,7 +22,7 @@ test("the interval of a median holds the middle of what was drawn from, about 95
 });
 
 test("the same values and seed give the same interval; few values their range", () => {
-  const values = around(9, 0.2, drawFrom(3));
+  const values = around(9, 0.2, seededRandom(3));
   expect(medianInterval(values, 4)).toEqual(medianInterval(values, 4));
   expect(medianInterval([5, 2], 1)).toEqual({ low: 2, high: 5 });
 });

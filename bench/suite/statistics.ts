@@ -1,3 +1,4 @@
+import { seededRandom } from "../../src/core/random.ts";
 import { median } from "../support/report.ts";
 
 /** An interval that the value lies in with the probability of `CONFIDENCE`. */
@@ -12,9 +13,9 @@ const RESAMPLES = 2_000;
  */
 export function medianInterval(values: readonly number[], seed: number): Interval {
   if (values.length < 3) return { low: Math.min(...values), high: Math.max(...values) };
-  const draw = drawFrom(seed);
+  const random = seededRandom(seed);
   const medians = Float64Array.from({ length: RESAMPLES }, () =>
-    median(values.map(() => values[Math.floor(draw() * values.length)] ?? Number.NaN)),
+    median(values.map(() => values[Math.floor(random.next() * values.length)] ?? Number.NaN)),
   ).toSorted();
   const tail = (1 - CONFIDENCE) / 2;
   const at = (share: number) => medians[Math.min(RESAMPLES - 1, Math.floor(share * RESAMPLES))] ?? Number.NaN;
@@ -35,15 +36,4 @@ export function noiseOf(values: readonly number[], seed: number): Interval | und
   // Each pair both ways: which of two equal sides comes first is chance, and a drift is noise, too.
   const ratios = ratiosOf(values.slice(1), values);
   return medianInterval([...ratios, ...ratios.map((ratio) => 1 / ratio)], seed);
-}
-
-/** Numbers from 0 to 1 that a seed gives (mulberry32). */
-export function drawFrom(seed: number): () => number {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 0x1_0000_0000;
-  };
 }

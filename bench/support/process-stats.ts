@@ -6,7 +6,7 @@ import { systemCodeOf } from "../../src/core/errors.ts";
 /** What the kernel says of a process, and of the disk. Linux only. */
 
 /** `sysconf(_SC_CLK_TCK)`, which Linux fixes for user space. */
-const TICKS_PER_SECOND = 100;
+export const TICKS_PER_SECOND = 100;
 /** Positions behind the name in `/proc/PID/stat`. */
 const PARENT = 1;
 const OWN_TICKS = [11, 12];

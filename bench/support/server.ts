@@ -33,7 +33,7 @@ export type ServerOptions = {
   /** An existing folder; else a fresh one is made, and removed in the end. */
   home?: string;
   /** What to start; the sources unless given. */
-  entry?: string;
+  entry?: string | undefined;
   /** The words of a program that starts without this Node; `entry` and `nodeArgs` are not read then. */
   program?: readonly string[];
   nodeArgs?: readonly string[];

@@ -34,6 +34,7 @@ describe("a read of the memory", () => {
     ["version", () => store.version(1, { kind: "node", id: "a" }, 1)],
     ["page", () => store.page(1, "node", page)],
     ["newestNodes", () => store.newestNodes(1, { realms, limit: 10 })],
+    ["newestIn", () => store.newestIn(1, "default", 10)],
     ["nodesAfter", () => store.nodesAfter(1, { realms, after: "", limit: 10 })],
     ["changed", () => store.changed(1, { ...range, realm: undefined })],
     ["changed in a realm", () => store.changed(1, { ...range, realm: "default" })],

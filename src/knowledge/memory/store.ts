@@ -147,12 +147,21 @@ export class MemoryStore {
     databaseId: number,
     { realms, limit }: { realms: readonly string[]; limit: number },
   ): Promise<NodeRecord[]> {
-    const which = `database_id = ? AND kind = 'node' AND ${CURRENT} AND erased = 0 AND realm = ?`;
-    const sql = `SELECT ${READ_COLUMNS} FROM memory_records WHERE ${which} ORDER BY seq DESC, id LIMIT ?`;
     // Each of its own: for several at once there is no index that has the order.
-    const found = await Promise.all(realms.map((realm) => this.#records.rows(sql, [databaseId, realm, limit])));
+    const found = await Promise.all(realms.map((realm) => this.#newestRows(databaseId, realm, limit)));
     const newest = found.flat().toSorted((a, b) => Number(b["seq"]) - Number(a["seq"]));
     return nodesThatHold(newest.slice(0, limit));
+  }
+
+  /** Nodes of a realm, the last changed first, those that do not hold too. */
+  async newestIn(databaseId: number, realm: string, limit: number): Promise<NodeRecord[]> {
+    return nodesIn(await this.#newestRows(databaseId, realm, limit));
+  }
+
+  #newestRows(databaseId: number, realm: string, limit: number): Promise<RecordRow[]> {
+    const which = `database_id = ? AND kind = 'node' AND ${CURRENT} AND erased = 0 AND realm = ?`;
+    const sql = `SELECT ${READ_COLUMNS} FROM memory_records WHERE ${which} ORDER BY seq DESC, id LIMIT ?`;
+    return this.#records.rows(sql, [databaseId, realm, limit]);
   }
 
   /** Nodes of those realms that hold, after an id, in the order of ids; `last` is the id that the page ends with. */
@@ -250,10 +259,14 @@ export function chunksOf<T>(ids: readonly T[], sizes: readonly number[] = IDS_AT
 }
 
 function nodesThatHold(rows: readonly RecordRow[]): NodeRecord[] {
+  return nodesIn(rows).filter(({ validToUs, invalidatedAtUs }) => {
+    return validToUs === undefined && invalidatedAtUs === undefined;
+  });
+}
+
+function nodesIn(rows: readonly RecordRow[]): NodeRecord[] {
   return rows.map(versionOfRow).flatMap((version) => {
-    if (version.kind !== "node" || version.erased) return [];
-    const { record } = version;
-    return record.validToUs === undefined && record.invalidatedAtUs === undefined ? [record] : [];
+    return version.kind === "node" && !version.erased ? [version.record] : [];
   });
 }
 

@@ -148,7 +148,7 @@ export type Alike = { links: Link[]; undecided: MemoryPair[] };
 
 /** Pairs with one of the nodes that say the same, or may; each is compared within its realm. */
 export async function duplicatesAmong(
-  { reader, clock, band, verdicts }: Pick<ConsolidationDeps, "reader" | "clock" | "band" | "verdicts">,
+  { store, clock, band, verdicts }: Pick<ConsolidationDeps, "store" | "clock" | "band" | "verdicts">,
   databaseId: number,
   changed: readonly NodeRecord[],
   vectors: StoredVectors | undefined,
@@ -160,7 +160,7 @@ export async function duplicatesAmong(
   );
   const alike: Alike = { links: [], undecided: [] };
   for (const [realm, ofRealm] of byRealm) {
-    const recent = await reader.recent(databaseId, realm, PIPELINE_LIMITS.comparedMemories);
+    const recent = await store.newestIn(databaseId, realm, PIPELINE_LIMITS.comparedMemories);
     // Comparing vectors costs the square: of a large import so many at a time.
     const atOnce = vectors === undefined ? ofRealm.length : PIPELINE_LIMITS.changedRecords;
     for (let start = 0; start < ofRealm.length; start += atOnce) {

@@ -1,6 +1,4 @@
 import type { RecordStore } from "../../../db/records.ts";
-import type { NodeRecord } from "../../memory/model.ts";
-import { READ_COLUMNS, versionOfRow } from "../../memory/rows.ts";
 import { chunksOf } from "../../memory/store.ts";
 
 /** What consolidation asks of the catalog that nothing else does. */
@@ -20,17 +18,6 @@ export class ConsolidationReader {
     return new Map(
       rows.map((row) => [Number(row["database_id"]), [row["seq"], row["through_seq"]].map(String).join(" ")]),
     );
-  }
-
-  /** The memories and entities of a realm that changed last. */
-  async recent(databaseId: number, realm: string, limit: number): Promise<NodeRecord[]> {
-    const sql =
-      `SELECT ${READ_COLUMNS} FROM memory_records WHERE database_id = ? AND kind = 'node' AND ended_seq IS NULL ` +
-      "AND erased = 0 AND realm = ? ORDER BY seq DESC, id LIMIT ?";
-    const rows = await this.#records.rows(sql, [databaseId, realm, limit]);
-    return rows.map(versionOfRow).flatMap((version) => {
-      return version.kind === "node" && !version.erased ? [version.record] : [];
-    });
   }
 
   /** Of those runs of the agent that are in a session, which one. */
