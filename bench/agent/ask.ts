@@ -4,7 +4,7 @@ import { jsonSchema, isStepCount, streamText, tool } from "ai";
 import { z } from "zod";
 import type { ScriptedProvider } from "../../src/knowledge/agent/engines/scripted-provider.test-kit.ts";
 import { defineBenchmark } from "../suite/benchmark.ts";
-import { median } from "../support/report.ts";
+import { median } from "../../src/capacity/quantile.ts";
 import type { BenchServer } from "../support/server.ts";
 import { accepted, askEngine, EXPECTED, QUESTION, startAsked, type Asked } from "./asked.ts";
 

@@ -13,7 +13,8 @@ import { checksumOf } from "../../src/format/checksum.ts";
 import { openFilesystemStore } from "../../src/io/objectstore/filesystem.ts";
 import { readArguments } from "../support/arguments.ts";
 import { withCatalog } from "../support/catalog.ts";
-import { machine, median, MIB, printTable, shown } from "../support/report.ts";
+import { median } from "../../src/capacity/quantile.ts";
+import { machine, MIB, printTable, shown } from "../support/report.ts";
 
 /**
  * How fast is a backup to a folder, and its restore, against `cp -r` of the data with every file synced, run in turn with

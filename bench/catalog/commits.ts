@@ -11,7 +11,8 @@ import type { ColumnSpec } from "../../src/format/types.ts";
 import { startPostgres } from "../peers/postgres-server.ts";
 import { readArguments, type Arguments } from "../support/arguments.ts";
 import { withTemporaryFolder } from "../support/data-file.ts";
-import { machine, median, printTable, quantile, shown } from "../support/report.ts";
+import { median, quantile } from "../../src/capacity/quantile.ts";
+import { machine, printTable, shown } from "../support/report.ts";
 
 /**
  * Questions: how many commits a second does the catalog make for 1, 8 and 32 writers, each of which waits for its last

@@ -11,7 +11,8 @@ import { duckdbAnswersSql, expectedAnswers, mustAgree, type Answers } from "../s
 import { readArguments } from "../support/arguments.ts";
 import { datasetOf, withTemporaryFolder } from "../support/data-file.ts";
 import { cpuSecondsOf } from "../support/process-stats.ts";
-import { machine, median, MIB, printTable, shown } from "../support/report.ts";
+import { median } from "../../src/capacity/quantile.ts";
+import { machine, MIB, printTable, shown } from "../support/report.ts";
 import type { Dataset } from "../support/shapes.ts";
 import { startCopier, type Copier, type CopySource } from "./copy.ts";
 import { delayed, writeExtents, type Extents } from "./extents.ts";

@@ -1,6 +1,7 @@
 import { ANONYMOUS } from "../../src/auth/caller.ts";
 import { holdOf } from "../../src/fabric/job.ts";
-import { printTable, quantile, shown } from "../support/report.ts";
+import { quantile } from "../../src/capacity/quantile.ts";
+import { printTable, shown } from "../support/report.ts";
 import { openFabric } from "./systems.ts";
 
 const CLAIMS = 500;

@@ -1,5 +1,5 @@
 import { sleep, systemClock } from "../../src/core/clock.ts";
-import { quantile } from "../support/report.ts";
+import { quantile } from "../../src/capacity/quantile.ts";
 import { SYSTEMS, type JobSystem } from "./systems.ts";
 
 /** One system, measured in a process of its own: `node jobs-child.ts <system> <url> <plan as JSON>`; prints JSON. */

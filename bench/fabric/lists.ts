@@ -17,7 +17,8 @@ import { Fabric } from "../../src/fabric/fabric.ts";
 import { JobKinds } from "../../src/fabric/kinds.ts";
 import { startPostgres } from "../peers/postgres-server.ts";
 import { readArguments } from "../support/arguments.ts";
-import { machine, printTable, quantile, shown } from "../support/report.ts";
+import { quantile } from "../../src/capacity/quantile.ts";
+import { machine, printTable, shown } from "../support/report.ts";
 
 /**
  * Question: what does a list of jobs cost a caller who owns few of very many, on both catalogs?

@@ -1,7 +1,8 @@
 import { ANONYMOUS } from "../../src/auth/caller.ts";
 import { sleep, systemClock } from "../../src/core/clock.ts";
 import { holdOf, type Job } from "../../src/fabric/job.ts";
-import { printTable, quantile, shown } from "../support/report.ts";
+import { quantile } from "../../src/capacity/quantile.ts";
+import { printTable, shown } from "../support/report.ts";
 import { openFabric } from "./systems.ts";
 
 const KIND = "bench.job";

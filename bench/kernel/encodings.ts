@@ -13,7 +13,8 @@ import { registerTlmScan, TLM_SCAN, type TlmScans } from "../../src/io/duckdb/tl
 import { readArguments } from "../support/arguments.ts";
 import { withTemporaryFolder } from "../support/data-file.ts";
 import { encodeBatch, fromDictionaries, openBatch, project, toDictionaries, zstd } from "../support/encoded-extents.ts";
-import { machine, median, printTable, shown } from "../support/report.ts";
+import { median } from "../../src/capacity/quantile.ts";
+import { machine, printTable, shown } from "../support/report.ts";
 import { SHAPES, synthetic, type Dataset, type ShapeName } from "../support/shapes.ts";
 
 /**

@@ -11,7 +11,8 @@ import { encodeTlm, storedColumns } from "../../src/format/tlm.ts";
 import { readArguments } from "../support/arguments.ts";
 import { cutBySize } from "../support/bodies.ts";
 import { datasetOf } from "../support/data-file.ts";
-import { machine, median, MIB, printTable, shown } from "../support/report.ts";
+import { median } from "../../src/capacity/quantile.ts";
+import { machine, MIB, printTable, shown } from "../support/report.ts";
 import type { Dataset } from "../support/shapes.ts";
 
 /**

@@ -1,7 +1,8 @@
 import type { ByPart } from "../support/bench-cluster.ts";
 import { PARTS } from "../support/bench-cluster.ts";
 import type { LoadResult } from "../support/load-plan.ts";
-import { median, printTable, shown } from "../support/report.ts";
+import { median } from "../../src/capacity/quantile.ts";
+import { printTable, shown } from "../support/report.ts";
 import type { ClusterRun } from "./cluster-run.ts";
 
 /** A load on one side. `cluster` is there where the side is one. */

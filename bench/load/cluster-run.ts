@@ -5,7 +5,7 @@ import type { DataFile } from "../support/data-file.ts";
 import { prepareLoad } from "../support/generator.ts";
 import { planOf, type IngestJob } from "../support/ingest-run.ts";
 import type { LoadResult } from "../support/load-plan.ts";
-import { quantile } from "../support/report.ts";
+import { quantile } from "../../src/capacity/quantile.ts";
 
 /** One load on a cluster, with what it cost until its last row was visible. */
 export type ClusterRun = LoadResult & {

@@ -5,7 +5,8 @@ import { mustAgree } from "../support/answers.ts";
 import { readArguments } from "../support/arguments.ts";
 import { datasetOf, withTemporaryFolder, writeDataset, type DataFile } from "../support/data-file.ts";
 import { runCheckedIngest } from "../support/ingest-run.ts";
-import { machine, median, MIB, printTable, shown } from "../support/report.ts";
+import { median } from "../../src/capacity/quantile.ts";
+import { machine, MIB, printTable, shown } from "../support/report.ts";
 import { startBenchServer, type BenchServer } from "../support/server.ts";
 
 /**

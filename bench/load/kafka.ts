@@ -6,7 +6,8 @@ import { delay } from "../../src/core/waiting.test-kit.ts";
 import { findKafka, startBroker, type Broker } from "../../test/kafka/broker.test-kit.ts";
 import { createTopic } from "../../test/kafka/topics.test-kit.ts";
 import { readArguments } from "../support/arguments.ts";
-import { machine, median, printTable, shown } from "../support/report.ts";
+import { median } from "../../src/capacity/quantile.ts";
+import { machine, printTable, shown } from "../support/report.ts";
 import { startBenchServer } from "../support/server.ts";
 
 /**

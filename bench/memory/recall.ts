@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineBenchmark, type Side } from "../suite/benchmark.ts";
-import { quantile } from "../support/report.ts";
+import { quantile } from "../../src/capacity/quantile.ts";
 import { Fts, indexOf, recalled, WAYS } from "./sides.ts";
 import { corpusOf } from "./texts.ts";
 

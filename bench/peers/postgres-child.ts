@@ -6,7 +6,7 @@ import type { Answers } from "../support/answers.ts";
 import { cutByRows } from "../support/bodies.ts";
 import type { DataFile } from "../support/data-file.ts";
 import { postgresColumns } from "../support/dialects.ts";
-import { quantile } from "../support/report.ts";
+import { quantile } from "../../src/capacity/quantile.ts";
 import { loadPeer } from "./install.ts";
 
 /** The clients of PostgreSQL, in a process of their own. Each inserts its next rows when the last are committed. */

@@ -3,7 +3,8 @@ import { z } from "zod";
 import { defineBenchmark } from "../suite/benchmark.ts";
 import { datasetOf, writeDataset } from "../support/data-file.ts";
 import { runCheckedIngest } from "../support/ingest-run.ts";
-import { median, MIB } from "../support/report.ts";
+import { median } from "../../src/capacity/quantile.ts";
+import { MIB } from "../support/report.ts";
 import { startBenchServer } from "../support/server.ts";
 import { QueryClient } from "./query-client.ts";
 

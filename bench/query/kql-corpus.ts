@@ -2,7 +2,8 @@ import { systemClock } from "../../src/core/clock.ts";
 import { KqlRefused, type KqlTable } from "../../src/query/kql/contract.ts";
 import { namesOf, translate } from "../../src/query/kql/translate.ts";
 import { readArguments } from "../support/arguments.ts";
-import { machine, median, printTable, quantile, shown } from "../support/report.ts";
+import { median, quantile } from "../../src/capacity/quantile.ts";
+import { machine, printTable, shown } from "../support/report.ts";
 import { shapesOf } from "./kql/shapes.ts";
 import { textsIn } from "./kql/texts.ts";
 

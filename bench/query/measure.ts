@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { messageOf } from "../../src/core/errors.ts";
-import { median, printTable, shown } from "../support/report.ts";
+import { median } from "../../src/capacity/quantile.ts";
+import { printTable, shown } from "../support/report.ts";
 import type { BenchQuery } from "./queries.ts";
 import { mustBeSame } from "./same-rows.ts";
 import type { RunningSide, Side } from "./side.ts";

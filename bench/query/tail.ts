@@ -2,7 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { startLocalCluster } from "../../test/cluster/local-cluster.ts";
 import { readArguments } from "../support/arguments.ts";
-import { machine, printTable, quantile, shown } from "../support/report.ts";
+import { quantile } from "../../src/capacity/quantile.ts";
+import { machine, printTable, shown } from "../support/report.ts";
 import { startBenchServer } from "../support/server.ts";
 
 /**

@@ -1,6 +1,7 @@
 import { seededRandom } from "../../src/core/random.ts";
 import { readArguments } from "../support/arguments.ts";
-import { machine, median, MIB, printTable, shown } from "../support/report.ts";
+import { median } from "../../src/capacity/quantile.ts";
+import { machine, MIB, printTable, shown } from "../support/report.ts";
 import { startBenchServer } from "../support/server.ts";
 import { cutBySize } from "../support/bodies.ts";
 import { QueryClient } from "./query-client.ts";

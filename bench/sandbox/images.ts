@@ -1,7 +1,8 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BUILT_IMAGES_FOLDER } from "../../src/sandbox/runtime/images/built-images.ts";
-import { median, shown } from "../support/report.ts";
+import { median } from "../../src/capacity/quantile.ts";
+import { shown } from "../support/report.ts";
 import { withServer } from "./with-server.ts";
 
 /** 16 MiB of what does not compress, in 256 files, on top of what the host has. */

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startNameServer } from "../../src/sandbox/network/egress/proxy.test-kit.ts";
 import { makeRepository, startGitServer } from "../../src/sandbox/network/git-server.test-kit.ts";
-import { median, shown } from "../support/report.ts";
+import { median } from "../../src/capacity/quantile.ts";
+import { shown } from "../support/report.ts";
 import { withServer } from "./with-server.ts";
 
 /** Requests name addresses of name servers without ports: this one answers at the usual one. */

@@ -8,7 +8,8 @@ import { createLog } from "../../src/core/log.ts";
 import { systemRandom } from "../../src/core/random.ts";
 import { removeSwept } from "../../src/sandbox/runtime/removal.test-kit.ts";
 import { openRuntime } from "../../src/sandbox/runtime/open-runtime.ts";
-import { median, printTable, shown } from "../support/report.ts";
+import { median } from "../../src/capacity/quantile.ts";
+import { printTable, shown } from "../support/report.ts";
 import { RuncByHand, type ByHandOptions } from "./runc-by-hand.ts";
 
 const LEASE_MS = 600_000;

@@ -5,7 +5,8 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../../src/core/clock.ts";
 import { type Arguments, readArguments } from "../support/arguments.ts";
-import { machine, median, MIB, printTable, shown } from "../support/report.ts";
+import { median } from "../../src/capacity/quantile.ts";
+import { machine, MIB, printTable, shown } from "../support/report.ts";
 import { startBenchServer, type ServerOptions } from "../support/server.ts";
 import { bytesAlone, memoryOfTree, type ProcessMemory } from "./memory.ts";
 

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { writeDurably } from "../../src/core/durable-file.ts";
 import { systemRandom } from "../../src/core/random.ts";
-import { machineSchema } from "./machine.ts";
+import { machineSchema } from "../../src/capacity/machine.ts";
 
 /** The file that a run leaves. A newer program reads files of older ones, not the other way round. */
 export const RESULT_SCHEMA = 1;

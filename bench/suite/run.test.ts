@@ -5,7 +5,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { main } from "../main.ts";
 import { defineBenchmark, type Benchmark, type Side } from "./benchmark.ts";
-import { probeMachine, type Machine } from "./machine.ts";
+import type { Machine } from "../../src/capacity/machine.ts";
+import { probeMachine } from "./probe.ts";
 import { readResult, resultSchema } from "./result.ts";
 import { runBenchmark } from "./run.ts";
 

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
 import { join } from "node:path";
-import { median } from "../support/report.ts";
+import { median } from "../../src/capacity/quantile.ts";
 import { cpuSecondsOf, memoryOf, resetPeak } from "../support/process-stats.ts";
 import type { Benchmark, OpenBenchmark, Side } from "./benchmark.ts";
 import { Watch } from "./load.ts";
-import { probeMachine } from "./machine.ts";
+import { probeMachine } from "./probe.ts";
 import { RESULT_SCHEMA, type Result, type SideRound, type Summary } from "./result.ts";
 import { medianInterval, noiseOf, ratiosOf, type Interval } from "./statistics.ts";
 

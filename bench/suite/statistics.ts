@@ -1,5 +1,5 @@
 import { seededRandom } from "../../src/core/random.ts";
-import { median } from "../support/report.ts";
+import { median } from "../../src/capacity/quantile.ts";
 
 /** An interval that the value lies in with the probability of `CONFIDENCE`. */
 export type Interval = { low: number; high: number };

@@ -4,7 +4,7 @@ import { sleep, systemClock } from "../../src/core/clock.ts";
 import { countRows, cutByRows, cutBySize } from "./bodies.ts";
 import { HttpConnection, type HttpAnswer } from "./http-connection.ts";
 import type { FromGenerator, LoadPlan, LoadResult, ToGenerator } from "./load-plan.ts";
-import { quantile } from "./report.ts";
+import { quantile } from "../../src/capacity/quantile.ts";
 
 /** The load generator's process: see `load-plan.ts`. */
 

@@ -4,18 +4,6 @@ import { cpus, totalmem } from "node:os";
 
 export const MIB = 1024 * 1024;
 
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  const upper = sorted[middle] ?? Number.NaN;
-  return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2;
-}
-
-/** The value that the share `q` of the (ascending) values does not pass: nearest rank. */
-export function quantile(sorted: Float64Array, q: number): number {
-  return sorted[Math.max(0, Math.ceil(q * sorted.length) - 1)] ?? Number.NaN;
-}
-
 export function machine(): string {
   const memory = `${(totalmem() / 1024 ** 3).toFixed(0)} GiB`;
   return `${cpus()[0]?.model ?? "unknown processor"} × ${cpus().length}, ${memory}, ${process.platform}, Node ${process.version}`;

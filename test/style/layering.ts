@@ -25,6 +25,7 @@ const RANKS = [
     "query",
     "compaction",
     "backup",
+    "capacity",
     "credentials",
     "sources",
     "knowledge",
