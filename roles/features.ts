@@ -1,5 +1,6 @@
 import { ACCESS } from "../src/access/feature.ts";
 import { BACKUPS } from "../src/backup/feature.ts";
+import { CAPACITY } from "../src/capacity/feature.ts";
 import { COMPACTION } from "../src/compaction/feature.ts";
 import { CREDENTIALS } from "../src/credentials/feature.ts";
 import { DEPLOY } from "../src/deploy/feature.ts";
@@ -93,4 +94,5 @@ export const FEATURES: readonly EngineFeature[] = [
   BACKUPS,
   SERVERS,
   DEPLOY,
+  CAPACITY,
 ];

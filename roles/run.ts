@@ -14,6 +14,7 @@ import { objectStoreSettings } from "../src/config/object-store.ts";
 import type { Address } from "../src/config/kinds.ts";
 import type { Config } from "../src/config/options.ts";
 import type { LoadedConfig } from "../src/config/load.ts";
+import { availableCores } from "../src/core/available-cores.ts";
 import { Cleanup, type Service } from "../src/core/lifecycle.ts";
 import { assertLimits } from "../src/core/limits.ts";
 import { createLog } from "../src/core/log.ts";
@@ -61,6 +62,7 @@ export async function runRoles(options: RunOptions): Promise<number> {
 export async function buildServices(plan: Plan, parts: Parts, listen: Address): Promise<Service[]> {
   const { config } = parts;
   parts.metrics.buildInfo.set({ version: VERSION, roles: plan.roles.join(",") }, 1);
+  parts.metrics.cores.set(availableCores());
   await registerMetrics(parts.features, parts.metrics);
   watchDisks(parts, plan);
   const storage = needsStorage(plan) ? await (await import("./storage.ts")).openStorage(parts) : undefined;

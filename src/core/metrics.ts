@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 import { LATENCY_SECONDS } from "./metric-buckets.ts";
+import { treeCpuSeconds } from "./tree-cpu.ts";
 import { WatchedGauge } from "./watched-gauge.ts";
 
 /**
@@ -175,6 +176,12 @@ function nodeMetrics(registers: Registry[]) {
       labelNames: ["version", "roles"],
       registers,
     }),
+    cpu: cpuSeconds(registers),
+    cores: new Gauge({
+      name: "engine_cores",
+      help: "Cores that this process may use.",
+      registers,
+    }),
     httpInFlight: new Gauge({
       name: "engine_http_requests_in_flight",
       help: "Requests that are being answered, those about the process itself left out.",
@@ -198,6 +205,21 @@ function nodeMetrics(registers: Registry[]) {
       registers,
     }),
   };
+}
+
+/** Counted when it is asked for. */
+function cpuSeconds(registers: Registry[]): Counter {
+  let seen = 0;
+  return new Counter({
+    name: "engine_cpu_seconds_total",
+    help: "CPU seconds of this process and of those that it has started, which `engine_process_cpu_seconds_total` leaves out.",
+    registers,
+    collect() {
+      const now = treeCpuSeconds();
+      if (now > seen) this.inc(now - seen);
+      seen = Math.max(seen, now);
+    },
+  });
 }
 
 /** What a node asks of its catalog. `pool` is `read` or `write`, or `all` where both share one connection. */

@@ -69,6 +69,7 @@ const compaction = z.strictObject({
   rawBytes: count,
   storedBeforeBytes: count,
   storedAfterBytes: count,
+  /** By all merges together. */
   writtenBytes: count,
   cpuSeconds: amount,
   peakBytes: count,
@@ -97,6 +98,9 @@ const query = z.strictObject({
   cpuSeconds: amount,
   peakBytes: count,
 });
+
+/** Bytes that the catalog's PostgreSQL keeps, with its indexes. */
+const catalog = z.strictObject({ bytesPerExtent: amount, bytesPerKey: amount });
 
 const memory = z.strictObject({
   /** Resident, of a process that has nothing to do, with its children. */
@@ -150,6 +154,8 @@ export const costsSchema = z.strictObject({
   ingest: z.array(ingest),
   compaction: z.array(compaction),
   commits: z.array(commits),
+  /** Null where PostgreSQL could not be started. */
+  catalog: catalog.nullable(),
   queries: z.array(query),
   memory,
   jobs: z.array(jobs),

@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest";
+import { costModel } from "./cost-model.ts";
+import { SAMPLE_COSTS, sampleIngest, TRUE } from "./samples.test-kit.ts";
+
+const model = costModel(SAMPLE_COSTS);
+
+describe("what costs say of ingest", () => {
+  it("finds the coefficients that the observations were made with", () => {
+    const costs = model.ingest("single");
+    const cpu = (amount: object) =>
+      costs.cpu("server", { requests: 0, bytes: 0, commits: 0, seconds: 0, shape: "logs", ...amount });
+    expect(cpu({ requests: 1 })).toBeCloseTo(TRUE.perRequest, 7);
+    expect(cpu({ bytes: 1e6 }) / (1e6 * TRUE.perByte)).toBeCloseTo(1, 1);
+    expect(cpu({ commits: 1 }) / TRUE.perCommit).toBeCloseTo(1, 1);
+    expect(cpu({ bytes: 1e6, shape: "wide" }) / (2e6 * TRUE.perByte)).toBeCloseTo(1, 1);
+  });
+
+  it("predicts a load that it has not seen", () => {
+    const load = sampleIngest("single", { bodyBytes: 300_000, perSecond: 70, clients: 16 });
+    const costs = model.ingest("single");
+    const commits = costs.commitsPerSecond(70, 300_000);
+    const cpu = costs.cpu("server", { requests: 70, bytes: 70 * 300_000, commits, seconds: 1, shape: "logs" });
+    expect((cpu * load.seconds) / (load.cpuSeconds.server ?? 0)).toBeCloseTo(1, 1);
+  });
+
+  it("takes what a shape costs more in one process for a cluster that was not measured with it", () => {
+    const costs = model.ingest("staged");
+    const of = (shape: string) => costs.cpu("ingest", { requests: 0, bytes: 1e9, commits: 0, seconds: 0, shape });
+    expect(of("wide") / of("logs")).toBeGreaterThan(1.3);
+    expect(() => of("cats")).toThrow("the costs know no rows of the shape cats; take the nearest of logs, wide");
+  });
+
+  it("refuses a mode that was not measured", () => {
+    const single = costModel({ ...SAMPLE_COSTS, ingest: SAMPLE_COSTS.ingest.filter((e) => e.deployment === "single") });
+    expect(() => single.ingest("sync")).toThrow("no run of the mode sync, only of single; measure it");
+  });
+
+  it("goes by the speed of cores that is given", () => {
+    const faster = costModel({ ...SAMPLE_COSTS, given: { coreSpeed: 2 } });
+    const amount = { requests: 1, bytes: 1e6, commits: 1, seconds: 0, shape: "logs" };
+    expect(faster.ingest("single").cpu("server", amount) * 2).toBeCloseTo(
+      model.ingest("single").cpu("server", amount),
+      9,
+    );
+  });
+});
+
+describe("what costs say of queries", () => {
+  it("are a fixed part and one by the bytes, more where nothing is cached", () => {
+    const { cpu } = model.query("window");
+    expect(cpu(100e6, 1)).toBeCloseTo(0.005 + 100e6 * 1.5e-10, 4);
+    expect(cpu(100e6, 0) - cpu(100e6, 1)).toBeCloseTo(0.01, 4);
+  });
+
+  it("take no less than their serial part, however many cores", () => {
+    const { latency } = model.query("window");
+    const [two, four, many] = [2, 4, 1_000].map((cores) => latency(300e6, 1, cores).p50);
+    expect(two).toBeCloseTo(0.038, 3);
+    expect(four).toBeLessThanOrEqual(two ?? 0);
+    expect(many).toBeGreaterThan(0);
+  });
+});

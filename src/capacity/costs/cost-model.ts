@@ -1,0 +1,294 @@
+import type { CostPart, Costs, IngestObservation, QueryClass, QueryObservation } from "./costs.ts";
+import { fit, valueOf, type Fit, type FitPoint } from "./fit.ts";
+
+/** What `costs.ts` has observed, as functions of a workload. All CPU is in seconds of one core of the machine measured. */
+export type CostModel = {
+  costs: Costs;
+  /** By deployment, what was observed of it. Throws a sentence where nothing was. */
+  ingest: (deployment: Costs["ingest"][number]["deployment"]) => IngestCosts;
+  /** Throws a sentence where the class was not observed. */
+  query: (queryClass: QueryClass) => QueryCosts;
+  compaction: (shape: string) => CompactionCosts;
+  /** CPU seconds of one job from enqueue to done, without what it does. Throws where none was measured. */
+  jobCpu: () => number;
+};
+
+/** What comes in of one stream, in a second or any other span. */
+export type IngestAmount = { requests: number; bytes: number; commits: number; seconds: number; shape: string };
+
+export type IngestCosts = {
+  parts: readonly CostPart[];
+  /** CPU seconds of a part; those of its first thread alone for `main`. */
+  cpu: (part: CostPart, amount: IngestAmount) => number;
+  main: (part: CostPart, amount: IngestAmount) => number;
+  /** Of a part: see `Fit.errorP90`. */
+  errorP90: (part: CostPart) => number;
+  /** Commits a second of `requests` to one table on one node. */
+  commitsPerSecond: (requestsPerSecond: number, bodyBytes: number) => number;
+  /** Seconds from sending to acknowledgement on a machine with little to do. */
+  latency: (bodyBytes: number) => { p50: number; p99: number };
+  /** Requests to the object store by kind. */
+  storeRequests: (amount: IngestAmount) => Readonly<Record<string, number>>;
+  /** Of the log of PostgreSQL. */
+  walBytes: (amount: IngestAmount) => number;
+  /** Stored bytes of one raw byte before any merge. */
+  storedPerRawByte: (shape: string) => number;
+  /** What was measured, for who goes beyond it. */
+  bodyBytes: { least: number; most: number };
+};
+
+export type QueryCosts = {
+  cpu: (rangeBytes: number, cached: number) => number;
+  /** Seconds of an answer with nothing beside it on `cores` cores. */
+  latency: (rangeBytes: number, cached: number, cores: number) => { p50: number; p99: number };
+  errorP90: number;
+  peakBytes: number;
+  rangeBytes: { least: number; most: number };
+};
+
+export type CompactionCosts = {
+  cpuPerRawByte: number;
+  writtenPerRawByte: number;
+  storedPerRawByte: number;
+  peakBytes: number;
+};
+
+export function costModel(costs: Costs): CostModel {
+  const speed = costs.given.coreSpeed ?? 1;
+  return {
+    costs,
+    ingest: onceEach((deployment) => ingestCosts(costs, deployment, speed)),
+    query: onceEach((queryClass) => queryCosts(costs, queryClass, speed)),
+    compaction: onceEach((shape) => compactionCosts(costs, shape, speed)),
+    jobCpu: () => jobCpu(costs) / speed,
+  };
+}
+
+/** A plan asks for the same fits again and again. */
+function onceEach<K, V>(make: (key: K) => V): (key: K) => V {
+  const made = new Map<K, V>();
+  return (key) => {
+    const value = made.get(key) ?? make(key);
+    made.set(key, value);
+    return value;
+  };
+}
+
+function ingestCosts(costs: Costs, deployment: IngestObservation["deployment"], speed: number): IngestCosts {
+  const all = costs.ingest.filter((each) => each.deployment === deployment);
+  if (all.length === 0) {
+    const there = [...new Set(costs.ingest.map((each) => each.deployment))].join(", ");
+    throw new Error(
+      `the costs have no run of the mode ${deployment}, only of ${there}; measure it, or plan another mode`,
+    );
+  }
+  const parts = [...new Set(all.flatMap(({ cpuSeconds }) => Object.keys(cpuSeconds) as CostPart[]))];
+  const shapes = [...new Set(all.map(({ shape }) => shape))];
+  const names = ["requests", "commits", "seconds", ...shapes.map(byteTerm)];
+  const fitOf = (part: CostPart, values: (of: IngestObservation) => number | undefined): Fit => {
+    const own = all.filter(({ viaEdge }) => part !== "edge" || viaEdge);
+    return fit(
+      own.flatMap((each): FitPoint[] => {
+        const value = values(each);
+        return value === undefined ? [] : [{ terms: termsOf(each), value }];
+      }),
+      names,
+    );
+  };
+  const cpu = new Map(parts.map((part) => [part, fitOf(part, ({ cpuSeconds }) => cpuSeconds[part])]));
+  const main = new Map(
+    parts
+      .filter((part) => all.some(({ mainThreadSeconds }) => (mainThreadSeconds[part] ?? 0) > 0))
+      .map((part) => [part, fitOf(part, ({ mainThreadSeconds }) => mainThreadSeconds[part])]),
+  );
+  const shapeFactor = shapeFactors(costs, shapes);
+  const spent = (one: Fit | undefined, amount: IngestAmount) =>
+    one === undefined ? 0 : valueOf(one.coefficients, amountTerms(amount, shapeFactor)) / speed;
+  const group = fit(groupPoints(all), ["rate", "rateBytes"]);
+  const [p50, p99] = (["p50", "p99"] as const).map((which) => latencyFit(costs, all, which));
+  const kinds = [...new Set(all.flatMap(({ storeRequests }) => Object.keys(storeRequests)))];
+  const requests = kinds.map((kind) => {
+    const points = all.map((each) => ({ terms: termsOf(each), value: each.storeRequests[kind] ?? 0 }));
+    return [kind, points.some(({ value }) => value > 0) ? fit(points, ["commits", "seconds"]) : undefined] as const;
+  });
+  const wal = all.filter(({ walBytes }) => walBytes !== null);
+  const walFit =
+    wal.length === 0
+      ? undefined
+      : fit(
+          wal.map((each) => ({ terms: termsOf(each), value: each.walBytes ?? 0 })),
+          ["requests", "commits", "seconds"],
+        );
+  const sizes = all.map(({ bodyBytes }) => bodyBytes);
+  return {
+    parts,
+    cpu: (part, amount) => spent(cpu.get(part), amount),
+    main: (part, amount) => spent(main.get(part), amount),
+    errorP90: (part) => cpu.get(part)?.errorP90 ?? 0,
+    commitsPerSecond: (rate, bodyBytes) =>
+      rate / (1 + valueOf(group.coefficients, { rate, rateBytes: rate * bodyBytes })),
+    latency: (bodyBytes) => ({
+      p50: valueOf(p50?.coefficients ?? {}, { one: 1, bytes: bodyBytes }),
+      p99: valueOf(p99?.coefficients ?? {}, { one: 1, bytes: bodyBytes }),
+    }),
+    storeRequests: (amount) =>
+      Object.fromEntries(
+        requests.map(([kind, one]) => [
+          kind,
+          one === undefined ? 0 : valueOf(one.coefficients, { commits: amount.commits, seconds: amount.seconds }),
+        ]),
+      ),
+    walBytes: ({ requests: count, commits, seconds }) =>
+      walFit === undefined ? 0 : valueOf(walFit.coefficients, { requests: count, commits, seconds }),
+    storedPerRawByte: (shape) => ratioOf(costs.ingest, shape, ({ storedBytes }) => storedBytes),
+    bodyBytes: { least: Math.min(...sizes), most: Math.max(...sizes) },
+  };
+}
+
+const byteTerm = (shape: string) => `bytes of ${shape}`;
+
+function termsOf({ requests, commits, seconds, shape, rawBytes }: IngestObservation): Record<string, number> {
+  return { requests, commits, seconds, [byteTerm(shape)]: rawBytes };
+}
+
+type ShapeFactor = (shape: string) => { shape: string; factor: number };
+
+function amountTerms(amount: IngestAmount, factorOf: ShapeFactor): Record<string, number> {
+  const { requests, commits, seconds, bytes } = amount;
+  const { shape, factor } = factorOf(amount.shape);
+  return { requests, commits, seconds, [byteTerm(shape)]: bytes * factor };
+}
+
+/**
+ * In a cluster not every shape is measured: one that was not costs as much more than the one that was as it does in one
+ * process.
+ */
+function shapeFactors(costs: Costs, measured: readonly string[]): ShapeFactor {
+  return (shape) => {
+    if (measured.includes(shape)) return { shape, factor: 1 };
+    const perByte = (name: string | undefined) => {
+      const own = costs.ingest.filter((each) => each.deployment === "single" && each.shape === name);
+      const largest = Math.max(...own.map(({ bodyBytes }) => bodyBytes));
+      const used = own.filter(({ bodyBytes }) => bodyBytes === largest);
+      return sum(used, ({ cpuSeconds }) => cpuSeconds.server ?? 0) / sum(used, ({ rawBytes }) => rawBytes);
+    };
+    const [basis = ""] = measured;
+    const factor = perByte(shape) / perByte(basis);
+    if (!Number.isFinite(factor)) throw unknownShape(costs, shape);
+    return { shape: basis, factor };
+  };
+}
+
+function unknownShape({ ingest }: Costs, shape: string): Error {
+  const there = [...new Set(ingest.map((each) => each.shape))].join(", ");
+  return new Error(`the costs know no rows of the shape ${shape}; take the nearest of ${there}`);
+}
+
+/**
+ * Group commit: while a flush of a table is under way, what arrives for it gathers. So the requests of one commit beyond
+ * the first are those of a span, which grows with the bodies.
+ */
+function groupPoints(all: readonly IngestObservation[]): FitPoint[] {
+  const points = all.map(({ requests, commits, seconds, tables, bodyBytes }) => {
+    const rate = requests / seconds / tables;
+    return { terms: { rate, rateBytes: rate * bodyBytes }, value: requests / Math.max(1, commits) - 1 };
+  });
+  // Where each request had a commit of its own, the fit has nothing to say but zero.
+  return points.some(({ value }) => value > 0) ? points : [{ terms: { rate: 0, rateBytes: 0 }, value: 1 }];
+}
+
+const LITTLE_TO_DO = 0.45;
+
+/** Of the loads that left the machine most of its time; of all where there is none. Seconds. */
+function latencyFit(costs: Costs, all: readonly IngestObservation[], which: "p50" | "p99"): Fit {
+  const cores = costs.machine.cpuQuota ?? costs.machine.cores;
+  const busy = (each: IngestObservation) =>
+    sum(Object.values(each.cpuSeconds), (seconds) => seconds) / each.seconds / cores;
+  const quiet = all.filter((each) => busy(each) < LITTLE_TO_DO);
+  const points = (quiet.length === 0 ? all : quiet).map(({ bodyBytes, latencyMs }) => ({
+    terms: { one: 1, bytes: bodyBytes },
+    value: latencyMs[which] / 1_000,
+  }));
+  return fit(points, ["one", "bytes"]);
+}
+
+/** Of the runs of a shape, per raw byte; of all where there is none of it. */
+function ratioOf<T extends { shape: string; rawBytes: number }>(
+  all: readonly T[],
+  shape: string,
+  of: (each: T) => number,
+): number {
+  const own = all.filter((each) => each.shape === shape);
+  const used = own.length === 0 ? all : own;
+  return sum(used, of) / sum(used, ({ rawBytes }) => rawBytes);
+}
+
+function queryCosts(costs: Costs, queryClass: QueryClass, speed: number): QueryCosts {
+  const own = costs.queries.filter((each) => each.class === queryClass);
+  if (own.length === 0)
+    throw new Error(`the costs have no query of the class ${queryClass}; measure it, or take another class`);
+  const of = (isCached: boolean) => {
+    const some = own.filter((each) => each.isCached === isCached);
+    return some.length === 0 ? own : some;
+  };
+  const fits = (value: (each: QueryObservation) => number) => {
+    const [hit, miss] = [true, false].map((isCached) =>
+      fit(
+        of(isCached).map((each) => ({ terms: { one: 1, bytes: each.rangeBytes }, value: value(each) })),
+        ["one", "bytes"],
+      ),
+    );
+    return { hit, miss };
+  };
+  const cpu = fits(({ cpuSeconds }) => cpuSeconds);
+  const p50 = fits(({ latencyMs }) => latencyMs.p50 / 1_000);
+  const p99 = fits(({ latencyMs }) => latencyMs.p99 / 1_000);
+  const mixed = ({ hit, miss }: typeof cpu, bytes: number, cached: number) => {
+    const terms = { one: 1, bytes };
+    return cached * valueOf(hit?.coefficients ?? {}, terms) + (1 - cached) * valueOf(miss?.coefficients ?? {}, terms);
+  };
+  const measuredCores = costs.machine.cpuQuota ?? costs.machine.cores;
+  const ranges = own.map(({ rangeBytes }) => rangeBytes);
+  return {
+    cpu: (bytes, cached) => mixed(cpu, bytes, cached) / speed,
+    latency: (bytes, cached, cores) => {
+      const work = mixed(cpu, bytes, cached);
+      const scaled = (wall: number) => onCores({ wall, work, measuredCores, cores }) / speed;
+      return { p50: scaled(mixed(p50, bytes, cached)), p99: scaled(mixed(p99, bytes, cached)) };
+    },
+    errorP90: Math.max(cpu.hit?.errorP90 ?? 0, cpu.miss?.errorP90 ?? 0),
+    peakBytes: Math.max(...own.map(({ peakBytes }) => peakBytes)),
+    rangeBytes: { least: Math.min(...ranges), most: Math.max(...ranges) },
+  };
+}
+
+/** Amdahl's law: the part of a query that took no second core takes none elsewhere. */
+function onCores({
+  wall,
+  work,
+  measuredCores,
+  cores,
+}: Record<"wall" | "work" | "measuredCores" | "cores", number>): number {
+  if (measuredCores <= 1) return wall;
+  const serial = Math.min(wall, Math.max(0, (measuredCores * wall - work) / (measuredCores - 1)));
+  return serial + ((wall - serial) * measuredCores) / cores;
+}
+
+function compactionCosts(costs: Costs, shape: string, speed: number): CompactionCosts {
+  if (costs.compaction.length === 0) throw new Error("the costs have no run of compaction; measure them again");
+  return {
+    cpuPerRawByte: ratioOf(costs.compaction, shape, ({ cpuSeconds }) => cpuSeconds) / speed,
+    writtenPerRawByte: ratioOf(costs.compaction, shape, ({ writtenBytes }) => writtenBytes),
+    storedPerRawByte: ratioOf(costs.compaction, shape, ({ storedAfterBytes }) => storedAfterBytes),
+    peakBytes: Math.max(...costs.compaction.map(({ peakBytes }) => peakBytes)),
+  };
+}
+
+function jobCpu({ jobs }: Costs): number {
+  if (jobs.length === 0) throw new Error("the costs have no run of jobs; measure them again");
+  return sum(jobs, ({ cpuSeconds }) => cpuSeconds) / sum(jobs, (each) => each.jobs);
+}
+
+function sum<T>(values: readonly T[], of: (value: T) => number): number {
+  return values.reduce((total, value) => total + of(value), 0);
+}
