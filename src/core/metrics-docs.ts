@@ -4,7 +4,7 @@ import { createMetrics } from "./metrics.ts";
 
 /** Of the metrics that belong to no feature: headings, with the beginnings of the names below each. */
 const GROUPS: readonly { title: string; prefixes: readonly string[] }[] = [
-  { title: "Every node", prefixes: ["build", "cpu", "cores", "http", "grpc", "tls", "disk"] },
+  { title: "Every node", prefixes: ["build", "cpu", "http", "grpc", "tls", "disk"] },
   { title: "Catalog", prefixes: ["catalog"] },
   { title: "Object store (S3)", prefixes: ["objstore"] },
   { title: "Background duties", prefixes: ["duty"] },

@@ -178,7 +178,7 @@ function nodeMetrics(registers: Registry[]) {
     }),
     cpu: cpuSeconds(registers),
     cores: new Gauge({
-      name: "engine_cores",
+      name: "engine_cpu_cores",
       help: "Cores that this process may use.",
       registers,
     }),

@@ -8,9 +8,9 @@ import { parseMetrics } from "./metrics-text.ts";
 import { observe, type FetchText } from "./span.ts";
 import { compareRoles, workloadTextOf } from "./workload-of.ts";
 
-const metrics = (role: string, { rows = 0, cpu = 0, queries = 0 }) => `# HELP engine_cores Cores.
+const metrics = (role: string, { rows = 0, cpu = 0, queries = 0 }) => `# HELP engine_cpu_cores Cores.
 engine_build_info{version="0.1.0",roles="${role}"} 1
-engine_cores 2
+engine_cpu_cores 2
 engine_cpu_seconds_total ${cpu}
 engine_ingest_rows_total{database="default"} ${rows}
 engine_ingest_rows_total{database="a \\"b\\" c"} ${rows * 2}
@@ -88,7 +88,7 @@ describe("watching servers", () => {
     const compared = compareRoles(observed, model, workload, planFor(workload, model).roles);
     expect(compared).toMatchObject([
       { role: "ingest", nodes: 1, cores: 2, used: 0.05, verdict: "too large; 1 × 1 cores would do" },
-      { role: "query", nodes: 1, cores: 2, nodes: 1 },
+      { role: "query", nodes: 1, cores: 2 },
     ]);
     expect(compared[0]?.expected).toBeGreaterThan(0);
   });

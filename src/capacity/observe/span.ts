@@ -27,7 +27,7 @@ type At = { atMs: number; series: ReadonlyMap<string, readonly Sample[]> };
 
 const CPU = "engine_cpu_seconds_total";
 const INFO = "engine_build_info";
-const CORES = "engine_cores";
+const CORES = "engine_cpu_cores";
 const ROWS = "engine_ingest_rows_total";
 const BYTES = "engine_ingest_bytes_total";
 /** Of these, all that a plan asks for. */
@@ -107,7 +107,7 @@ async function ofPrometheus(
   const query = `{__name__=~"${WANTED.join("|")}"}`;
   const at = async (seconds: number): Promise<Map<string, Sample[]>> => {
     const asked = new URLSearchParams({ query, time: seconds.toFixed(3) });
-    const text = await fetched(`${withoutSlash(url)}/api/v1/query?${asked}`, fetchText);
+    const text = await fetched(`${withoutSlash(url)}/api/v1/query?${asked.toString()}`, fetchText);
     const answer = vectorSchema.safeParse(JSON.parse(text));
     if (!answer.success) throw new Error(`${url} answers no vector of series; is it a Prometheus?`);
     const byInstance = new Map<string, Sample[]>();
