@@ -79,6 +79,14 @@ describe("engine plan", () => {
     expect(stderr.trim().split("\n")).toHaveLength(1);
   });
 
+  it("says in a sentence that nobody is there to watch, and takes either a workload or servers", async () => {
+    const watched = await runHere(["plan", "--from", "http://127.0.0.1:1", "--costs", at("costs.json")]);
+    expect([watched.code, watched.stdout]).toEqual([1, ""]);
+    expect(watched.stderr).toMatch(/^error: cannot read http:\/\/127.0.0.1:1\/metrics: .*ECONNREFUSED.*\n$/);
+    const both = await plan("--from", "http://127.0.0.1:1");
+    expect([both.code, both.stderr]).toEqual([2, expect.stringContaining("one of them")]);
+  });
+
   it("warns of costs that another version has", async () => {
     await writeFile(at("old.json"), JSON.stringify({ ...SAMPLE_COSTS, version: "0.0.1" }));
     const { stderr } = await plan("--costs", at("old.json"));

@@ -94,8 +94,11 @@ async function plan(context: CliContext, path: string | undefined, flags: Flags)
 async function seenAt(context: CliContext, from: readonly string[], { span, shape, save, token }: Flags) {
   const seconds = await refused(async () => parseSeconds(span));
   const fetchText = textFetcher(token ?? context.deps.env["ENGINE_TOKEN"]);
-  const observed = await observe(from, seconds, { fetchText, clock: context.deps.clock });
-  const text = workloadTextOf(observed, shape);
+  const { observed, text } = await observe(from, seconds, { fetchText, clock: context.deps.clock })
+    .then((seen) => ({ observed: seen, text: workloadTextOf(seen, shape) }))
+    .catch((error: unknown) => {
+      throw new CliError(messageOf(error), EXIT.failed, { cause: error });
+    });
   if (save !== undefined) await writeFile(save, text);
   return { observed, text };
 }
