@@ -8,6 +8,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }
   "kernel/otlp": () => import("../kernel/otlp.ts"),
   "kernel/scanner": () => import("../kernel/scanner.ts"),
   "load/bodies": () => import("../load/bodies.ts"),
+  "load/profile": () => import("../load/profile.ts"),
   "memory/build": () => import("../memory/build.ts"),
   "memory/recall": () => import("../memory/recall.ts"),
   "query/fixed": () => import("../query/fixed.ts"),
