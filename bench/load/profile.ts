@@ -1,10 +1,13 @@
+import { mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import { makeCertificate, type Certificate } from "../support/certificate.ts";
 import { startBenchServer, type BenchServer } from "../support/server.ts";
-import { defineBenchmark, type BenchContext } from "../suite/benchmark.ts";
+import { defineBenchmark } from "../suite/benchmark.ts";
 import { loadTables, openLoad, type Load, type RunOptions } from "./drive/drive-load.ts";
 import type { LoadRun } from "./drive/load-run.ts";
 import { BOUNDS, findSaturation } from "./drive/saturation.ts";
+import { queryOnce, targetOf, type Target } from "./drive/target.ts";
 import { readProfile, type Profile } from "./profiles/profile.ts";
 
 const DEFAULT = fileURLToPath(new URL("./profiles/ingest-ten-rows.toml", import.meta.url));
@@ -51,15 +54,17 @@ export const benchmark = defineBenchmark({
     const profile = await profileFor(given);
     const { processes } = given;
     const { seed, signal } = context;
-    const server = await startBenchServer({ entry: context.entry });
+    const certificate = profile.tls ? await certificateIn(context.folder) : undefined;
+    const server = await startBenchServer({ entry: context.entry, env: tlsSettings(certificate) });
     try {
-      const load = await openLoad({ url: server.url, profile, seed, signal, processes });
+      const target = targetOf(server.url, certificate?.ca);
+      const load = await openLoad({ url: server.url, ca: certificate?.ca, profile, seed, signal, processes });
       const marks: string[] = [];
       return {
         sides: [
           {
             name: "engine",
-            round: async () => await measured(load, { server, profile, given, context, marks }),
+            round: async () => await measured(load, { server, target, profile, given, signal, marks }),
             processes: () => ({ server: server.pid }),
           },
         ],
@@ -84,15 +89,32 @@ async function profileFor({ file, seconds }: Options): Promise<Profile> {
   return seconds === undefined ? profile : { ...profile, duration: seconds * 1_000 };
 }
 
-type Round = { server: BenchServer; profile: Profile; given: Options; context: BenchContext; marks: string[] };
+async function certificateIn(folder: string): Promise<Certificate> {
+  await mkdir(folder, { recursive: true });
+  return await makeCertificate(folder);
+}
+
+function tlsSettings(certificate: Certificate | undefined): Record<string, string> {
+  if (certificate === undefined) return {};
+  return { ENGINE_TLS_CERT: certificate.certPath, ENGINE_TLS_KEY: certificate.keyPath };
+}
+
+type Round = {
+  server: BenchServer;
+  target: Target;
+  profile: Profile;
+  given: Options;
+  signal: AbortSignal;
+  marks: string[];
+};
 
 async function measured(load: Load, round: Round): Promise<Record<string, number>> {
-  const { server, profile, marks } = round;
-  const before = await rowsIn(server, profile);
+  const { target, profile, marks } = round;
+  const before = await rowsIn(target, profile);
   const { run, cpuSeconds, acknowledged, failed } = await runOf(load, round);
   if (run.accepted === 0)
     throw new Error(`no request was accepted: ${run.firstFailure ?? "none was answered in time"}`);
-  const stored = (await rowsIn(server, profile)) - before;
+  const stored = (await rowsIn(target, profile)) - before;
   // A request that failed may have been stored all the same.
   if (failed === 0 ? stored !== acknowledged : stored < acknowledged) {
     throw new Error(`${acknowledged} rows were acknowledged, and ${stored} are stored`);
@@ -104,7 +126,7 @@ async function measured(load: Load, round: Round): Promise<Record<string, number
 type Counted = { run: LoadRun; cpuSeconds: number; acknowledged: number; failed: number };
 
 /** One run, or the one that confirmed the saturation; rows and failures are those of all runs that it took. */
-async function runOf(load: Load, { server, profile, given, context }: Round): Promise<Counted> {
+async function runOf(load: Load, { server, profile, given, signal }: Round): Promise<Counted> {
   let [acknowledged, failed, cpuBefore] = [0, 0, 0];
   const counted = async (options: RunOptions): Promise<{ run: LoadRun; cpuSeconds: number }> => {
     const run = await load.run({ ...options, onStart: () => (cpuBefore = server.cpuSeconds()) });
@@ -123,24 +145,20 @@ async function runOf(load: Load, { server, profile, given, context }: Round): Pr
     },
     bounds: { ...BOUNDS, p99Ms: given.wait },
     startPerSecond: given.start,
-    signal: context.signal,
+    signal,
   });
   if (last === undefined) throw new Error("the search for the saturation ran nothing");
   return { ...last, acknowledged, failed };
 }
 
 /** Of all tables that the profile writes to; one that is not there yet has none. */
-async function rowsIn(server: BenchServer, profile: Profile): Promise<number> {
+async function rowsIn(target: Target, profile: Profile): Promise<number> {
   if (profile.ingest === undefined) return 0;
   let rows = 0;
   for (const table of loadTables(profile)) {
-    const response = await fetch(`${server.url}/v1/query`, {
-      method: "POST",
-      body: `SELECT count(*) AS n FROM ${table}`,
-    });
-    const text = await response.text();
-    if (response.status === 200) rows += (JSON.parse(text) as { n: number }).n;
-    else if (response.status !== 404) throw new Error(`counting ${table} was answered ${response.status}: ${text}`);
+    const { status, body } = await queryOnce(target, `SELECT count(*) AS n FROM ${table}`);
+    if (status === 200) rows += (JSON.parse(body) as { n: number }).n;
+    else if (status !== 404) throw new Error(`counting ${table} was answered ${status}: ${body}`);
   }
   return rows;
 }

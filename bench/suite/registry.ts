@@ -9,6 +9,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }
   "kernel/scanner": () => import("../kernel/scanner.ts"),
   "load/bodies": () => import("../load/bodies.ts"),
   "load/profile": () => import("../load/profile.ts"),
+  "load/second-opinion": () => import("../load/second-opinion.ts"),
   "memory/build": () => import("../memory/build.ts"),
   "memory/recall": () => import("../memory/recall.ts"),
   "query/fixed": () => import("../query/fixed.ts"),

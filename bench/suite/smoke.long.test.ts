@@ -15,6 +15,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "kernel/scanner": ["--rows", "1000"],
   "load/bodies": ["--rows", "2000", "--bytes", "65536"],
   "load/profile": ["--seconds", "1", "--processes", "1"],
+  "load/second-opinion": ["--seconds", "1"],
   "memory/build": ["--memories", "500", "--edges", "2000"],
   "memory/recall": ["--memories", "500", "--edges", "2000", "--questions", "10"],
   "query/fixed": ["--rows", "2000", "--times", "3"],
@@ -39,7 +40,7 @@ test("each is listed with its question, its options and its measures", async () 
 
 test.each(Object.entries(SMALLEST))(
   "%s runs, and leaves a file that says all of it",
-  { timeout: 120_000 },
+  { timeout: 240_000 },
   async (name, options) => {
     expect([0, 3]).toContain(await main(["run", name, "--rounds", "2", "--seed", "7", "--out", out, ...options]));
     const file = (await readdir(out)).find((each) => each.startsWith(name.replace("/", "-"))) ?? "";

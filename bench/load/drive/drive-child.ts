@@ -2,12 +2,13 @@ import { messageOf } from "../../../src/core/errors.ts";
 import { sleep, systemClock } from "../../../src/core/clock.ts";
 import { seededRandom } from "../../../src/core/random.ts";
 import { evenArrivals, poissonArrivals, type Arrivals } from "../../support/arrivals.ts";
-import { HttpConnection, type HttpAnswer } from "../../support/http-connection.ts";
+import type { HttpAnswer, HttpConnection } from "../../support/http-connection.ts";
 import { runOpenLoop } from "../../support/open-loop.ts";
 import { Mix } from "./mix.ts";
 import type { DrivePlan, DriveResult, FromDriver, Pace, RequestResult, ToDriver } from "./plan.ts";
 import { requestsOf, type Requests, type Sendable } from "./requests.ts";
 import { Samples } from "./samples.ts";
+import { connectTo } from "./target.ts";
 
 /** A generator process: see `plan.ts`. */
 
@@ -131,8 +132,7 @@ class Driver {
   }
 
   #connect(): Promise<HttpConnection> {
-    const { host, port, ca } = this.#plan.target;
-    return HttpConnection.open(host, port, ca);
+    return connectTo(this.#plan.target);
   }
 }
 

@@ -5,21 +5,21 @@ import { join } from "node:path";
 import { availableCores } from "../../../src/core/available-cores.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { cutBySize } from "../../support/bodies.ts";
-import { HttpConnection } from "../../support/http-connection.ts";
 import type { Cut } from "../../support/load-plan.ts";
 import { MIB } from "../../support/report.ts";
 import { synthetic } from "../../support/shapes.ts";
 import type { Profile } from "../profiles/profile.ts";
 import { Driver } from "./driver.ts";
 import { mergeResults, type LoadRun } from "./load-run.ts";
-import type { DrivePlan, DriveResult, Pace, RequestPlan, Target } from "./plan.ts";
+import type { DrivePlan, DriveResult, Pace, RequestPlan } from "./plan.ts";
+import { connectTo, headOf, targetOf, withLength, type Target } from "./target.ts";
 
 /** Drives a load: data, generator processes, and one result of all of them. */
 
 export type DriveOptions = {
   /** Of the server; `https:` with a `ca` (PEM) that has signed its certificate. */
   url: string;
-  ca?: string;
+  ca?: string | undefined;
   profile: Profile;
   /** Rows and arrivals are drawn from it. */
   seed: number;
@@ -32,6 +32,7 @@ export type DriveOptions = {
 export type RunOptions = {
   rate?: { perSecond: number } | "closed";
   durationMs?: number;
+  clients?: number;
   /** Called when all generators are ready, just before the first request is sent: counts of CPU begin here. */
   onStart?: () => void;
 };
@@ -58,7 +59,7 @@ export async function openLoad(options: DriveOptions): Promise<Load> {
   const folder = await mkdtemp(join(tmpdir(), "engine-bench-load-"));
   const close = () => rm(folder, { recursive: true, force: true });
   try {
-    const target = targetOf(options);
+    const target = targetOf(options.url, options.ca);
     await fillTables(options.profile, target, options);
     const requests = await requestPlans(options, folder);
     let runs = 0;
@@ -75,25 +76,18 @@ export function loadTables({ data, protocol }: Profile): string[] {
   return protocol === "otlp" ? ["otel_logs"] : Array.from({ length: data.tables }, (_, i) => `load_${i}`);
 }
 
-function targetOf({ url, ca }: DriveOptions): Target {
-  const { hostname, port, protocol } = new URL(url);
-  if (protocol === "https:" && ca === undefined)
-    throw new Error(`${url} speaks TLS: say which ca signs its certificate`);
-  return { host: hostname, port: Number(port), ...(protocol === "https:" && ca !== undefined ? { ca } : {}) };
-}
-
 /** Gives every table the rows that it has before the load begins. */
 async function fillTables({ data }: Profile, target: Target, { seed, signal }: DriveOptions): Promise<void> {
   if (data.rows_before === 0) return;
   const { ndjson } = synthetic(data.shape, data.rows_before, seed);
-  const connection = await HttpConnection.open(target.host, target.port, target.ca);
+  const connection = await connectTo(target);
   try {
     for (let table = 0; table < data.tables; table++) {
       for (const body of cutBySize(ndjson, MIB)) {
         signal.throwIfAborted();
-        const head = `POST /v1/ingest HTTP/1.1\r\nHost: ${target.host}:${target.port}\r\nX-Table: load_${table}\r\n`;
-        const type = "Content-Type: application/x-ndjson\r\n";
-        const answer = await connection.send(`${head}${type}Content-Length: ${body.length}\r\n\r\n`, body);
+        const headers = { "X-Table": `load_${table}`, "Content-Type": "application/x-ndjson" };
+        const head = headOf(target, "POST", "/v1/ingest", headers);
+        const answer = await connection.send(withLength(head, body), body);
         if (answer.status !== 200)
           throw new Error(`filling load_${table} was answered ${answer.status}: ${answer.body}`);
       }
@@ -189,12 +183,13 @@ function planAt(plans: readonly DrivePlan[], index: number): DrivePlan {
 /** A plan for each generator: its part of the clients and of the rate. */
 function plansOf(options: DriveOptions, { target, requests, own, number }: Once): DrivePlan[] {
   const { profile, seed } = options;
-  const processes = Math.min(profile.clients, options.processes ?? Math.max(1, availableCores() >> 1));
+  const clients = own.clients ?? profile.clients;
+  const processes = Math.min(clients, options.processes ?? Math.max(1, availableCores() >> 1));
   const run = randomUUID();
   return Array.from({ length: processes }, (_, index) => ({
     target,
     requests: requests.map((request) => withKeys(request, `${run}-${index}`)),
-    connections: Math.floor(profile.clients / processes) + (index < profile.clients % processes ? 1 : 0),
+    connections: Math.floor(clients / processes) + (index < clients % processes ? 1 : 0),
     pace: paceOf(profile, own.rate ?? profile.rate, { index, processes, seed: seed + number }),
     durationMs: own.durationMs ?? profile.duration,
   }));

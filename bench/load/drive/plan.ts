@@ -1,4 +1,5 @@
 import type { Cut } from "../../support/load-plan.ts";
+import type { Target } from "./target.ts";
 
 /** What one generator process is told to send, and what it tells when it is done (`drive-child.ts`). */
 export type DrivePlan = {
@@ -9,9 +10,6 @@ export type DrivePlan = {
   pace: Pace | undefined;
   durationMs: number;
 };
-
-/** `ca` is what a certificate of the server's is checked against; with none the connection is plain. */
-export type Target = { host: string; port: number; ca?: string };
 
 /** Without a pace every connection sends its next request when it has the answer to its last. */
 export type Pace = { perSecond: number } & ({ phase: number } | { poissonSeed: number });

@@ -3,7 +3,8 @@ import { gzipSync, zstdCompressSync } from "node:zlib";
 import { countRows, cutByRows, cutBySize } from "../../support/bodies.ts";
 import type { HttpAnswer } from "../../support/http-connection.ts";
 import { logsRequest } from "../../support/otlp-request.ts";
-import type { RequestPlan, Target } from "./plan.ts";
+import type { RequestPlan } from "./plan.ts";
+import { headOf, withLength, type Target } from "./target.ts";
 
 /** What is sent, and what an acknowledgement of it is worth. */
 export type Sendable = {
@@ -98,21 +99,6 @@ function packed(body: Buffer, compression: "none" | "gzip" | "zstd"): Buffer {
 
 function encodingOf({ compression }: { compression: string }): Record<string, string> {
   return compression === "none" ? {} : { "Content-Encoding": compression };
-}
-
-/** Without the blank line that ends it. */
-function headOf(
-  { host, port }: Target,
-  method: string,
-  path: string,
-  headers: Readonly<Record<string, string>>,
-): string {
-  const all = Object.entries({ Host: `${host}:${port}`, ...headers });
-  return `${method} ${path} HTTP/1.1\r\n${all.map(([name, value]) => `${name}: ${value}\r\n`).join("")}`;
-}
-
-function withLength(head: string, body: Buffer): string {
-  return `${head}${body.length === 0 ? "" : `Content-Length: ${body.length}\r\n`}\r\n`;
 }
 
 function inTurn<T>(all: readonly T[], index: number): T {
