@@ -202,6 +202,13 @@ test("an abort ends the generators and removes the data before the promise is re
   expect(await readdir(temporary)).toEqual([]);
 });
 
+test("a profile that asks for the saturation has no rate to run at", async () => {
+  await using server = await startScriptedServer();
+  const text = 'clients = 1\nrate = "saturation"\nduration = "1 s"\n[health]';
+  await expect(driven(server.url, text)).rejects.toThrow("search for it with a rate for each run");
+  await expect(driven("https://127.0.0.1:1", text)).rejects.toThrow("say which ca has signed its certificate");
+});
+
 test("a server that is not there is told of, and leaves nothing", async () => {
   const text = 'clients = 1\nrate = "closed"\nduration = "1 s"\n[ingest]\nrows = 1';
   await expect(driven("http://127.0.0.1:9", text)).rejects.toThrow("a load generator ended early");

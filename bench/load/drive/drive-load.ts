@@ -168,10 +168,10 @@ async function drive(
 ): Promise<{ results: DriveResult[]; wallSeconds: number }> {
   await Promise.all(drivers.map(async (driver, index) => await driver.prepare(planAt(plans, index))));
   onStart?.();
-  const startedMs = systemClock.monotonicMs();
+  const startMs = systemClock.monotonicMs() + HEAD_START_MS;
   const startAtMs = systemClock.nowMs() + HEAD_START_MS;
   const results = await Promise.all(drivers.map(async (driver) => await driver.run(startAtMs)));
-  return { results, wallSeconds: (systemClock.monotonicMs() - startedMs) / 1_000 };
+  return { results, wallSeconds: (systemClock.monotonicMs() - startMs) / 1_000 };
 }
 
 function planAt(plans: readonly DrivePlan[], index: number): DrivePlan {
