@@ -160,7 +160,7 @@ async function revisionHere(): Promise<{ commit: string | null; isClean: boolean
 if (import.meta.main) {
   const stop = new AbortController();
   // The round that is under way ends first: its processes and folders are gone then.
-  process.once("SIGINT", () => stop.abort(new Error("stopped")));
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => stop.abort(new Error("stopped")));
   try {
     process.exitCode = await main(process.argv.slice(2), stop.signal);
   } catch (error) {

@@ -42,6 +42,8 @@ export type BenchContext = {
 export type OpenBenchmark = {
   /** Ours first. */
   sides: readonly Side[];
+  /** What a reader must know of the rounds since it was last asked, such as that the generator took too much. */
+  marks?: () => readonly string[];
   close?: () => Promise<void>;
 };
 

@@ -24,6 +24,7 @@ export function printResult(result: Result): void {
       ...ratioOf(row),
     ]),
   );
+  for (const mark of result.marks) console.log(`marked: ${mark}`);
   for (const problem of noise.problems) console.log(`no result: ${problem}`);
 }
 

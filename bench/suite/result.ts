@@ -43,6 +43,8 @@ export const resultSchema = z.object({
   machine: machineSchema,
   rounds: z.array(z.record(z.string(), sideRound)),
   summary: z.array(summary),
+  /** What a reader must know of the figures. */
+  marks: z.array(z.string()).default([]),
   noise: z.object({
     /** By measure, of our side against itself; null with too few rounds. */
     byMeasure: z.record(z.string(), interval.nullable()),

@@ -129,6 +129,18 @@ test("a machine is measured in its folder, which is gone afterwards", async () =
   await expect(stat(join(folder, "probe"))).rejects.toThrow("ENOENT");
 });
 
+test("marks are those of the rounds that count, each once", async () => {
+  let rounds = 0;
+  const marks: string[] = [];
+  const round = async () => {
+    marks.push(rounds++ === 0 ? "cold" : "busy");
+    return { speed: 1 };
+  };
+  const open = async () => ({ sides: [{ name: "ours", round }], marks: () => marks.splice(0) });
+  const result = await run(asking([], { open }));
+  expect(result.marks).toEqual(["busy"]);
+});
+
 describe("a file of results", () => {
   test("of a newer program, or of something else, is told with its name", async () => {
     const path = join(folder, "result.json");

@@ -37,6 +37,7 @@ export async function runBenchmark(benchmark: Benchmark, run: RunOptions): Promi
     await checkAnswers(opened.sides);
     const rounds: Record<string, SideRound>[] = [];
     await oneRound(benchmark, opened, 0);
+    opened.marks?.();
     const watch = new Watch();
     const count = run.rounds ?? benchmark.rounds;
     for (let round = 1; round <= count; round++) {
@@ -59,6 +60,7 @@ export async function runBenchmark(benchmark: Benchmark, run: RunOptions): Promi
       machine,
       rounds,
       summary,
+      marks: [...new Set(opened.marks?.())],
       noise: noiseIn(benchmark, { rounds, ours, seed, load }),
     };
   } finally {

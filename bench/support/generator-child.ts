@@ -3,7 +3,9 @@ import { messageOf } from "../../src/core/errors.ts";
 import { sleep, systemClock } from "../../src/core/clock.ts";
 import { countRows, cutByRows, cutBySize } from "./bodies.ts";
 import { HttpConnection, type HttpAnswer } from "./http-connection.ts";
+import { evenArrivals } from "./arrivals.ts";
 import type { FromGenerator, LoadPlan, LoadResult, ToGenerator } from "./load-plan.ts";
+import { runOpenLoop } from "./open-loop.ts";
 import { quantile } from "../../src/capacity/quantile.ts";
 
 /** The load generator's process: see `load-plan.ts`. */
@@ -11,8 +13,6 @@ import { quantile } from "../../src/capacity/quantile.ts";
 const clock = systemClock;
 /** Before a refused request is sent again. */
 const RETRY_MS = 50;
-/** How often due requests are looked for. */
-const TICK_MS = 1;
 
 class Load {
   readonly #plan: LoadPlan;
@@ -20,6 +20,7 @@ class Load {
   readonly #rowsByBody: number[];
   readonly #connections: HttpConnection[] = [];
   readonly #latenciesMs: number[] = [];
+  readonly #servicesMs: number[] = [];
   readonly #result: LoadResult;
   readonly #commonHead: string;
   #sent = 0;
@@ -37,7 +38,8 @@ class Load {
       refused: 0,
       failed: 0,
       unsent: 0,
-      latencyMs: { p50: Number.NaN, p99: Number.NaN, max: Number.NaN },
+      latencyMs: waitsOf([]),
+      serviceMs: waitsOf([]),
       rowsAcknowledged: 0,
       bytesAcknowledged: 0,
       bytesAccepted: 0,
@@ -61,12 +63,12 @@ class Load {
     else await this.#sendPaced(this.#plan.pace);
     const cpu = process.cpuUsage(cpuBefore);
     for (const connection of this.#connections) connection.close();
-    const sorted = Float64Array.from(this.#latenciesMs).sort();
     return {
       ...this.#result,
       wallSeconds: (clock.monotonicMs() - startedMs) / 1000,
       cpuSeconds: (cpu.user + cpu.system) / 1e6,
-      latencyMs: { p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99), max: quantile(sorted, 1) },
+      latencyMs: waitsOf(this.#latenciesMs),
+      serviceMs: waitsOf(this.#servicesMs),
     };
   }
 
@@ -89,29 +91,19 @@ class Load {
   }
 
   async #sendPaced({ perSecond, durationMs }: { perSecond: number; durationMs: number }): Promise<void> {
-    const idle = [...this.#connections];
-    const underWay = new Set<Promise<void>>();
-    const startedMs = clock.monotonicMs();
-    let due = 0;
-    for (let nowMs = 0; nowMs < durationMs; nowMs = clock.monotonicMs() - startedMs) {
-      for (const target = (nowMs / 1000) * perSecond; due < target; due++) {
-        const connection = idle.pop();
-        if (connection === undefined) {
-          this.#result.unsent++;
-          continue;
-        }
-        const sending = this.#sendOnce(connection, idle).finally(() => underWay.delete(sending));
-        underWay.add(sending);
-      }
-      await sleep(clock, TICK_MS);
-    }
-    await Promise.all(underWay);
-  }
-
-  /** Sends the next request, then returns the connection to the idle ones, or another when it is gone. */
-  async #sendOnce(connection: HttpConnection, idle: HttpConnection[]): Promise<void> {
-    await this.#send(connection, this.#sent++).catch((error: unknown) => this.#fail(messageOf(error)));
-    idle.push(await this.#usable(connection));
+    const { abandonedMs } = await runOpenLoop({
+      clock,
+      startMs: clock.monotonicMs(),
+      arrivals: evenArrivals(perSecond),
+      durationMs,
+      drainMs: 0,
+      connections: this.#connections,
+      send: async (connection, dueMs) => {
+        await this.#send(connection, this.#sent++, dueMs).catch((error: unknown) => this.#fail(messageOf(error)));
+        return await this.#usable(connection);
+      },
+    });
+    this.#result.unsent = abandonedMs.length;
   }
 
   /** The connection, or another in its place when the server has closed it. */
@@ -122,14 +114,18 @@ class Load {
     return next;
   }
 
-  async #send(connection: HttpConnection, index: number): Promise<number> {
+  /** `dueMs` is when it should have been sent, on the monotonic clock; now unless given. */
+  async #send(connection: HttpConnection, index: number, dueMs = clock.monotonicMs()): Promise<number> {
     const which = index % this.#bodies.length;
     const body = this.#bodies[which] ?? Buffer.alloc(0);
     const sentAtMs = clock.nowMs();
     const startedMs = clock.monotonicMs();
     const answer = await connection.send(this.#headOf(index, body.length), body);
     if (answer.status === 200) {
-      this.#accept(answer, which, body, clock.monotonicMs() - startedMs);
+      const nowMs = clock.monotonicMs();
+      this.#latenciesMs.push(nowMs - dueMs);
+      this.#servicesMs.push(nowMs - startedMs);
+      this.#accept(answer, which, body);
       if (this.#result.sentAtMs !== undefined) this.#result.sentAtMs[this.#keyOf(index)] = sentAtMs;
     } else if (answer.status === 429) this.#result.refused++;
     else this.#fail(`${answer.status}: ${answer.body}`);
@@ -147,12 +143,11 @@ class Load {
     return `${this.#plan.keyPrefix}-${index}`;
   }
 
-  #accept(answer: HttpAnswer, which: number, body: Buffer, latencyMs: number): void {
+  #accept(answer: HttpAnswer, which: number, body: Buffer): void {
     const result = this.#result;
     result.accepted++;
     result.bytesAccepted += body.length;
     result.acceptedByBody[which] = (result.acceptedByBody[which] ?? 0) + 1;
-    this.#latenciesMs.push(latencyMs);
     if (!answer.body.startsWith("{")) return;
     const ack = JSON.parse(answer.body) as { rows_ingested: number; bytes_written: number; replayed: boolean };
     if (ack.replayed || ack.rows_ingested !== this.#rowsByBody[which])
@@ -169,6 +164,11 @@ class Load {
   #connect(): Promise<HttpConnection> {
     return HttpConnection.open(this.#plan.host, this.#plan.port);
   }
+}
+
+function waitsOf(values: readonly number[]): LoadResult["latencyMs"] {
+  const sorted = Float64Array.from(values).sort();
+  return { p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99), max: quantile(sorted, 1) };
 }
 
 function headOf(plan: LoadPlan): string {

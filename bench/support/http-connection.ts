@@ -1,4 +1,5 @@
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 
 /** An answer; `body` is text. */
 export type HttpAnswer = { status: number; body: string };
@@ -23,11 +24,12 @@ export class HttpConnection {
     socket.on("close", () => this.#onClose(new Error("the server closed the connection")));
   }
 
-  static open(host: string, port: number): Promise<HttpConnection> {
+  /** With a `ca` (PEM) over TLS, the server's certificate being one that it has signed. */
+  static open(host: string, port: number, ca?: string): Promise<HttpConnection> {
     return new Promise((resolve, reject) => {
-      const socket = connect({ host, port });
+      const socket = ca === undefined ? connect({ host, port }) : connectTls({ host, port, ca });
       socket.once("error", reject);
-      socket.once("connect", () => {
+      socket.once(ca === undefined ? "connect" : "secureConnect", () => {
         socket.off("error", reject);
         resolve(new HttpConnection(socket));
       });

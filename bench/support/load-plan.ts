@@ -19,7 +19,7 @@ export type LoadPlan = {
   /**
    * Without: every connection sends its next request when it has the answer to its last, until each body was sent
    * once; 429 is retried, anything else but 200 fails the run. With: requests fall due at this rate for this long,
-   * whatever the server does; bodies are repeated; any answer is counted.
+   * whatever the server does, and wait for an idle connection; bodies are repeated; any answer is counted.
    */
   pace?: { perSecond: number; durationMs: number };
   /** Without a pace: repeats the bodies, each time under other keys, and begins no request after so long. */
@@ -41,10 +41,12 @@ export type LoadResult = {
   failed: number;
   /** The first of these, for the reader. */
   firstFailure?: string;
-  /** Paced requests that fell due while every connection was busy. */
+  /** Paced requests that still waited for an idle connection in the end. */
   unsent: number;
-  /** Of accepted requests, from the first byte sent to the last received. */
+  /** Of accepted requests, from when they fell due (or were sent, without a pace) to the last byte received. */
   latencyMs: { p50: number; p99: number; max: number };
+  /** The same from the first byte sent. */
+  serviceMs: { p50: number; p99: number; max: number };
   /** Rows and extent bytes as the acknowledgements say; 0 for servers that say nothing. */
   rowsAcknowledged: number;
   bytesAcknowledged: number;

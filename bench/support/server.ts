@@ -99,7 +99,7 @@ function listening(child: ChildProcess): Promise<string> {
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       // The pipe is read on to its end, or the server would wait for us; but only its beginning is of interest.
       if (log.length < MAX_LOG_CHARS) log += text;
-      const found = /"url":"(http:[^"]+)"/.exec(log)?.[1];
+      const found = /"url":"(https?:[^"]+)"/.exec(log)?.[1];
       if (found !== undefined) resolve(found);
     });
     child.once("exit", () => reject(new Error(`the server ended before it listened:\n${log}`)));
