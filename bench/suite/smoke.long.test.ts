@@ -40,7 +40,7 @@ test.each(Object.entries(SMALLEST))(
     expect([0, 3]).toContain(await main(["run", name, "--rounds", "2", "--seed", "7", "--out", out, ...options]));
     const file = (await readdir(out)).find((each) => each.startsWith(name.replace("/", "-"))) ?? "";
     const result = await readResult(join(out, file));
-    expect(result).toMatchObject({ benchmark: name, seed: 7, schema: 1 });
+    expect(result).toMatchObject({ benchmark: name, seed: 7, schema: 2 });
     expect(result.rounds).toHaveLength(2);
     expect(result.machine.fsyncMs.p99).toBeGreaterThanOrEqual(result.machine.fsyncMs.p50);
     for (const { median } of result.summary) expect(median).toBeGreaterThan(0);
