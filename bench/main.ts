@@ -1,10 +1,11 @@
+import { report } from "./report/command.ts";
 import { UsageError, type Command } from "./suite/commands/command.ts";
 import { compare } from "./suite/commands/compare.ts";
 import { list } from "./suite/commands/list.ts";
 import { run } from "./suite/commands/run.ts";
 import { show } from "./suite/commands/show.ts";
 
-const COMMANDS: Readonly<Record<string, Command>> = { list, run, compare, show };
+const COMMANDS: Readonly<Record<string, Command>> = { list, run, compare, show, report };
 
 /** Resolves to the exit code (`Command.run`). Throws a sentence for what is wrong, with the help where it helps. */
 export async function main(

@@ -6,7 +6,7 @@ import { machineSchema } from "../../src/capacity/machine.ts";
 
 /**
  * The file that a run leaves. A newer program reads files of older ones, not the other way round. Schema 1 had neither
- * bytes to disk nor CPU seconds of threads.
+ * the release, nor bytes to disk, nor CPU seconds of threads.
  */
 export const RESULT_SCHEMA = 2;
 
@@ -47,6 +47,8 @@ export const resultSchema = z.object({
   /** Null where there is no repository. */
   commit: z.string().nullable(),
   isClean: z.boolean(),
+  /** The version of the program that measured; null in files of schema 1. */
+  release: z.string().nullable().default(null),
   machine: machineSchema,
   rounds: z.array(z.record(z.string(), sideRound)),
   summary: z.array(summary),

@@ -145,13 +145,19 @@ test("a machine is measured in its folder, which is gone afterwards", async () =
 describe("a file of results", () => {
   test("of schema 1 is read, and does not tell what threads and disks did", async () => {
     const path = join(folder, "old.json");
-    const { rounds, ...result } = await run(asking([{ name: "ours", round: async () => ({ speed: 1 }) }]));
+    const {
+      rounds,
+      release: _release,
+      ...result
+    } = await run(asking([{ name: "ours", round: async () => ({ speed: 1 }) }]));
     const old = rounds.map(({ ours }) => {
       const { threadSeconds: _threads, bytesToDisk: _bytes, ...side } = ours ?? {};
       return { ours: side };
     });
     await writeFile(path, JSON.stringify({ ...result, rounds: old, schema: 1 }));
-    expect((await readResult(path)).rounds[0]?.["ours"]).toMatchObject({ threadSeconds: {}, bytesToDisk: {} });
+    const found = await readResult(path);
+    expect(found.release).toBeNull();
+    expect(found.rounds[0]?.["ours"]).toMatchObject({ threadSeconds: {}, bytesToDisk: {} });
   });
 
   test("of a newer program, or of something else, is told with its name", async () => {

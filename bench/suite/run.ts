@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { join } from "node:path";
+import { VERSION } from "../../src/core/version.ts";
 import { median } from "../../src/capacity/quantile.ts";
 import {
   bytesToDiskOf,
@@ -64,6 +65,7 @@ export async function runBenchmark(benchmark: Benchmark, run: RunOptions): Promi
       seed,
       startedAt,
       ...run.revision,
+      release: VERSION,
       machine,
       rounds,
       summary,
@@ -74,7 +76,8 @@ export async function runBenchmark(benchmark: Benchmark, run: RunOptions): Promi
   }
 }
 
-function optionsOf(benchmark: Benchmark, texts: RunOptions["options"]): Record<string, unknown> {
+/** What a benchmark makes of texts; what is not given has its default. Throws a sentence for what it does not take. */
+export function optionsOf(benchmark: Benchmark, texts: RunOptions["options"]): Record<string, unknown> {
   const parsed = benchmark.options.safeParse(texts);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
