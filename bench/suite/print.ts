@@ -25,13 +25,13 @@ export function printResult(result: Result): void {
       ...ratioOf(row),
     ]),
   );
-  printProcesses(result.rounds);
+  printProcesses(result);
   for (const problem of noise.problems) console.log(`no result: ${problem}`);
 }
 
 /** Of one round, by side and process: medians. Files of schema 1 do not tell it. */
-function printProcesses(rounds: Result["rounds"]): void {
-  const rows = Object.keys(rounds[0] ?? {}).flatMap((side) => {
+function printProcesses({ rounds, summary }: Result): void {
+  const rows = [...new Set(summary.map(({ side }) => side))].flatMap((side) => {
     const own = rounds.flatMap((round) => round[side] ?? []);
     return Object.keys(own[0]?.threadSeconds ?? {}).map((name) =>
       [side, name].concat(SPENT.map((spent) => shown(median(own.flatMap((round) => spent(round, name) ?? []))))),

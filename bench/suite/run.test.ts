@@ -11,8 +11,10 @@ import { bytesToDiskOf } from "../support/process-stats.ts";
 import { defineBenchmark, type Benchmark, type Side } from "./benchmark.ts";
 import type { Machine } from "../../src/capacity/machine.ts";
 import { probeMachine } from "./probe.ts";
+import { QUICK } from "./commands/quick.ts";
+import { benchmarksNamed } from "./registry.ts";
 import { readResult, resultSchema } from "./result.ts";
-import { runBenchmark } from "./run.ts";
+import { optionsOf, runBenchmark } from "./run.ts";
 
 let folder: string;
 beforeEach(async () => {
@@ -175,11 +177,19 @@ describe("the command line", () => {
   test.each([
     [[], /^say what to do:\n\nnpm run bench/],
     [["fly"], /^fly is no command/],
+    [["quick", "--rows", "5"], /^quick takes no --rows/],
+    [["peers", "kernel"], /^kernel is no option with a value/],
     [["run", "kernel/nothing"], /^there is no benchmark kernel\/nothing; there are agent\/ask, /],
     [["run", "kernel/otlp", "--rounds"], /^--rounds is no option with a value/],
     [["run", "kernel/otlp", "--rounds", "0"], /^--rounds takes a positive whole number, not 0/],
     [["run", "kernel/otlp", "--records", "-1"], /^kernel\/otlp: --records: /],
   ])("refuses %j in a sentence", async (args, message) => {
     await expect(main(args)).rejects.toThrow(message);
+  });
+
+  test("measures before a merge what is there, with options that it has", async () => {
+    for (const [name, options] of Object.entries(QUICK)) {
+      for (const benchmark of await benchmarksNamed(name)) expect(optionsOf(benchmark, options)).toBeDefined();
+    }
   });
 });

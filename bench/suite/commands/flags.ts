@@ -37,6 +37,14 @@ export function flagsOf(values: ReadonlyMap<string, readonly string[]>): Flags {
   };
 }
 
+/** For a command that runs benchmarks with options of its own choice. */
+export function flagsWithoutOptions(command: string, words: readonly string[]): Flags {
+  const flags = flagsOf(valuesByFlag(words));
+  const [unknown] = Object.keys(flags.options);
+  if (unknown !== undefined) throw new UsageError(`${command} takes no --${unknown}`);
+  return flags;
+}
+
 function countIn(name: string, text: string): number {
   const count = Number(text);
   if (!Number.isSafeInteger(count) || count < 1)

@@ -1,7 +1,6 @@
-import { measured } from "../measured.ts";
+import { measureAll } from "../measured.ts";
 import { benchmarksNamed } from "../registry.ts";
-import { revisionHere } from "../revision.ts";
-import { TOO_NOISY, UsageError, type Command } from "./command.ts";
+import { UsageError, type Command } from "./command.ts";
 import { flagsOf, valuesByFlag } from "./flags.ts";
 
 export const run: Command = {
@@ -10,12 +9,10 @@ export const run: Command = {
   run: async ([name, ...words], signal) => {
     if (name === undefined) throw new UsageError("run takes the name of a benchmark or of a group");
     const flags = flagsOf(valuesByFlag(words));
-    const revision = await revisionHere();
-    let code = 0;
-    for (const benchmark of await benchmarksNamed(name)) {
-      const result = await measured(benchmark, flags, { revision, signal });
-      if (result.noise.problems.length > 0) code = TOO_NOISY;
-    }
-    return code;
+    const benchmarks = await benchmarksNamed(name);
+    return await measureAll(
+      benchmarks.map((benchmark) => ({ benchmark, flags })),
+      signal,
+    );
   },
 };
