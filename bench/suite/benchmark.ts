@@ -36,6 +36,8 @@ export type BenchContext = {
   folder: string;
   /** What is drawn is drawn from it. */
   seed: number;
+  /** Of each side, after one that warms up. */
+  rounds: number;
   signal: AbortSignal;
   /** The program whose server is measured; the sources of this repository unless given. */
   entry?: string;

@@ -10,6 +10,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }
   "load/bodies": () => import("../load/bodies.ts"),
   "memory/build": () => import("../memory/build.ts"),
   "memory/recall": () => import("../memory/recall.ts"),
+  "peers/bulk": () => import("../peers/bulk.ts"),
   "query/fixed": () => import("../query/fixed.ts"),
 };
 

@@ -41,13 +41,13 @@ export async function runBenchmark(benchmark: Benchmark, run: RunOptions): Promi
   const options = optionsOf(benchmark, run.options);
   const machine = await (run.probe ?? probeMachine)(join(run.folder, "probe"));
   const { seed, signal } = run;
-  const opened = await benchmark.open(options, { folder: run.folder, seed, signal });
+  const count = run.rounds ?? benchmark.rounds;
+  const opened = await benchmark.open(options, { folder: run.folder, seed, rounds: count, signal });
   try {
     await checkAnswers(opened.sides);
     const rounds: Record<string, SideRound>[] = [];
     await oneRound(benchmark, opened, 0);
     const watch = new Watch();
-    const count = run.rounds ?? benchmark.rounds;
     for (let round = 1; round <= count; round++) {
       signal.throwIfAborted();
       rounds.push(await oneRound(benchmark, opened, round));

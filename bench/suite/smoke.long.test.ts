@@ -16,6 +16,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "load/bodies": ["--rows", "2000", "--bytes", "65536"],
   "memory/build": ["--memories", "500", "--edges", "2000"],
   "memory/recall": ["--memories", "500", "--edges", "2000", "--questions", "10"],
+  "peers/bulk": ["--rows", "1000", "--settleMs", "1", "--chdb", "false"],
   "query/fixed": ["--rows", "2000", "--times", "3"],
 };
 
@@ -60,4 +61,10 @@ test.each(["widening", "nulls", "mixed", "times", "late"])(
 test.each(["logs", "wide", "nested", "numbers", "text"])("the scanner agrees with JSON.parse on %s", async (data) => {
   await main(["run", "kernel/scanner", "--data", data, "--rows", "500", "--rounds", "1", "--out", out]);
   expect(printed.join("\n")).toMatch(/^scanner +scan +[0-9.]+/m);
+});
+
+test("DuckDB finds the types itself, and agrees", { timeout: 120_000 }, async () => {
+  const small = ["--rows", "1000", "--settleMs", "1", "--rounds", "1", "--out", out];
+  await main(["run", "peers/bulk", "--types", "inferred", ...small]);
+  expect(printed.join("\n")).toMatch(/^duckdb-auto +cpu +[0-9.]+/m);
 });
