@@ -11,6 +11,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }
   "memory/build": () => import("../memory/build.ts"),
   "memory/recall": () => import("../memory/recall.ts"),
   "peers/bulk": () => import("../peers/bulk.ts"),
+  "peers/small": () => import("../peers/small.ts"),
   "query/fixed": () => import("../query/fixed.ts"),
 };
 

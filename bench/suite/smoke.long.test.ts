@@ -1,7 +1,9 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { CapabilityName } from "../../src/core/capabilities.test-kit.ts";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { main } from "../main.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
 import { readResult } from "./result.ts";
@@ -17,6 +19,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "memory/build": ["--memories", "500", "--edges", "2000"],
   "memory/recall": ["--memories", "500", "--edges", "2000", "--questions", "10"],
   "peers/bulk": ["--rows", "1000", "--settleMs", "1", "--chdb", "false"],
+  "peers/small": ["--rows", "500", "--clients", "4"],
   "query/fixed": ["--rows", "2000", "--times", "3"],
 };
 
@@ -34,21 +37,26 @@ test("each is listed with its question, its options and its measures", async () 
   expect(text.match(/^[a-z]+\/[a-z-]+$/gm)).toEqual(Object.keys(SMALLEST));
 });
 
-test.each(Object.entries(SMALLEST))(
-  "%s runs, and leaves a file that says all of it",
-  { timeout: 120_000 },
-  async (name, options) => {
-    expect([0, 3]).toContain(await main(["run", name, "--rounds", "2", "--seed", "7", "--out", out, ...options]));
-    const file = (await readdir(out)).find((each) => each.startsWith(name.replace("/", "-"))) ?? "";
-    const result = await readResult(join(out, file));
-    expect(result).toMatchObject({ benchmark: name, seed: 7, schema: 2 });
-    expect(result.rounds).toHaveLength(2);
-    expect(result.machine.fsyncMs.p99).toBeGreaterThanOrEqual(result.machine.fsyncMs.p50);
-    for (const { median } of result.summary) expect(median).toBeGreaterThan(0);
-    expect(await main(["show", join(out, file)])).toBe(0);
-    expect(printed.join("\n")).toContain(result.question);
-  },
-);
+/** What a machine may lack that they need. */
+const NEEDS: Readonly<Record<string, readonly CapabilityName[]>> = { "peers/small": ["PostgreSQL"] };
+
+describe.each(Object.entries(SMALLEST))("%s", (name, options) => {
+  test.skipIf(lacks(...(NEEDS[name] ?? [])))(
+    "runs, and leaves a file that says all of it",
+    { timeout: 120_000 },
+    async () => {
+      expect([0, 3]).toContain(await main(["run", name, "--rounds", "2", "--seed", "7", "--out", out, ...options]));
+      const file = (await readdir(out)).find((each) => each.startsWith(name.replace("/", "-"))) ?? "";
+      const result = await readResult(join(out, file));
+      expect(result).toMatchObject({ benchmark: name, seed: 7, schema: 2 });
+      expect(result.rounds).toHaveLength(2);
+      expect(result.machine.fsyncMs.p99).toBeGreaterThanOrEqual(result.machine.fsyncMs.p50);
+      for (const { median } of result.summary) expect(median).toBeGreaterThan(0);
+      expect(await main(["show", join(out, file)])).toBe(0);
+      expect(printed.join("\n")).toContain(result.question);
+    },
+  );
+});
 
 test.each(["widening", "nulls", "mixed", "times", "late"])(
   "a first body of the kind %s is the extent it is later",
