@@ -2,7 +2,6 @@ import { expect, test } from "vitest";
 import { keepPrinted } from "./support/printed.test-kit.ts";
 import { main as runFilters } from "./kernel/filters.ts";
 import { main as runLoad } from "./load/ingest.ts";
-import { main as runBulk } from "./peers/bulk.ts";
 
 /** The benchmarks in their smallest form: that they run and that their sides agree, not how fast. */
 const printed = keepPrinted();
@@ -23,11 +22,6 @@ test("types that are inferred, before and on the way, give the same answers as d
   const text = printed.join("\n");
   for (const name of ["mib", "settled", "inferred"]) expect(text).toMatch(new RegExp(`^${name}( +[0-9.]+){14}$`, "m"));
   expect(text).toMatch(/^settled: [0-9.]+× the MB\/CPU-s of mib$/m);
-});
-
-test("DuckDB finds the types itself, and agrees", { timeout: 120_000 }, async () => {
-  await runBulk(["duckdb-auto", "--rows", "1000", "--rounds", "1", "--settle-ms", "1"]);
-  expect(printed.join("\n")).toMatch(/^engine \/ duckdb-auto( +[0-9.]+×){4}$/m);
 });
 
 test("a preset that does not exist is refused by name", async () => {

@@ -1,5 +1,6 @@
 /** Writes the generated parts of `docs/`. A test fails when they are stale. */
 import { readFileSync, writeFileSync } from "node:fs";
+import { performanceDoc } from "../bench/report/performance.ts";
 import { FEATURES } from "../roles/features.ts";
 import { referenceDocs } from "../roles/reference.ts";
 import { withKqlReference } from "../src/query/kql/reference.ts";
@@ -15,6 +16,7 @@ for (const [name, withPrinted] of [
   const document = new URL(name, folder);
   writeFileSync(document, withPrinted(readFileSync(document, "utf8")));
 }
+writeFileSync(new URL("performance.md", folder), await performanceDoc());
 console.log(
-  `wrote ${documents.map(([name]) => `docs/${name}`).join(", ")} and parts of docs/kql.md and docs/sandboxes.md`,
+  `wrote ${documents.map(([name]) => `docs/${name}`).join(", ")}, docs/performance.md, and parts of docs/kql.md and docs/sandboxes.md`,
 );

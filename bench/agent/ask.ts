@@ -28,6 +28,7 @@ export const benchmark = defineBenchmark({
     first: { unit: "ms", better: "less", doc: "until the first event; median of the round's questions" },
   },
   rounds: 9,
+  hasPeers: true,
   startsServer: true,
   open: async ({ questions, pause }, { entry }) => {
     const { server, provider, close } = await startAsked(entry);

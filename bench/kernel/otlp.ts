@@ -24,6 +24,7 @@ export const benchmark = defineBenchmark({
     scan: { unit: "rows/CPU-s", better: "more", doc: "scanned into columns, or decoded" },
   },
   rounds: 7,
+  hasPeers: true,
   open: async ({ records, requests }) => {
     const request = logsRequest(records);
     const ndjson = asNdjson(request, records);

@@ -42,6 +42,7 @@ export const benchmark = defineBenchmark({
     seal: { unit: "MB/s", better: "more", doc: "all four, one after the other" },
   },
   rounds: 7,
+  hasPeers: true,
   open: async ({ data, rows }, { folder }) => {
     const dataset = datasetOf(data, rows ?? ROWS[data] ?? DEFAULT_ROWS);
     if (dataset === undefined) throw new Error(`this machine does not have the data ${data}`);

@@ -17,6 +17,7 @@ export const benchmark = defineBenchmark({
     size: { unit: "MiB", better: "less", doc: "of the index" },
   },
   rounds: 3,
+  hasPeers: true,
   open: async ({ memories, edges }, { seed }) => {
     const corpus = corpusOf({ memories, edges, questions: 1, seed });
     return {

@@ -20,6 +20,7 @@ export const benchmark = defineBenchmark({
     p95: { unit: "ms", better: "less", doc: "of one question" },
   },
   rounds: 5,
+  hasPeers: true,
   open: async ({ memories, edges, questions }, { seed }) => {
     const corpus = corpusOf({ memories, edges, questions, seed });
     const index = indexOf(corpus.nodes, corpus.edges);

@@ -7,6 +7,7 @@ import type { DataFile } from "../support/data-file.ts";
 /** Something that a file can be loaded into, durably. */
 export type Peer = {
   name: string;
+  pid: number;
   /** Loads the file into a fresh table of that name. */
   load(file: DataFile, table: string): Promise<PeerRun>;
   stop(): Promise<void>;
@@ -20,8 +21,8 @@ export type PeerRun = {
   settledCpuSeconds: number;
   diskBytes: number;
   answers: Answers;
-  /** Something to tell the reader. */
-  remark?: string;
+  /** Until all rows were seen, where they are not when they are acknowledged. */
+  visibleMs?: number;
 };
 
 /** What the child of a peer in process is asked, and answers; or says why it cannot. */
@@ -49,6 +50,7 @@ export function startInProcessPeer(name: PeerName, folder: string, settleMs: num
   const ended = once(child, "exit");
   return {
     name,
+    pid: child.pid ?? Number.NaN,
     load: (file, table) =>
       new Promise((resolve, reject) => {
         const fail = (code: number | null) => reject(new Error(`${name} ended with exit code ${code}`));

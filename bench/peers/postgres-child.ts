@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import postgres from "postgres";
 import { systemClock } from "../../src/core/clock.ts";
 import { messageOf } from "../../src/core/errors.ts";
 import { quoteIdentifier } from "../../src/io/duckdb/duckdb.ts";
@@ -7,7 +8,6 @@ import { cutByRows } from "../support/bodies.ts";
 import type { DataFile } from "../support/data-file.ts";
 import { postgresColumns } from "../support/dialects.ts";
 import { quantile } from "../../src/capacity/quantile.ts";
-import { loadPeer } from "./install.ts";
 
 /** The clients of PostgreSQL, in a process of their own. Each inserts its next rows when the last are committed. */
 export type PostgresJob = { port: number; file: DataFile; table: string; rowsPerInsert: number; clients: number };
@@ -17,16 +17,12 @@ export type PostgresMessage =
   | { kind: "answers"; answers: Answers; diskBytes: number };
 export type PostgresRun = { wallSeconds: number; cpuSeconds: number; p50Ms: number; p99Ms: number; inserts: number };
 
-/** What is used of the package. */
-type Sql = { unsafe(text: string, parameters?: readonly unknown[], options?: { prepare: boolean }): Promise<Row[]> };
-type Row = Record<string, unknown>;
-type Postgres = (options: Record<string, unknown>) => Sql & { end(): Promise<void>; reserve(): Promise<Sql> };
-
-type Insert = { text: string; parameters: unknown[] };
+type Sql = Pick<postgres.Sql, "unsafe">;
+type Insert = { text: string; parameters: postgres.ParameterOrJSON<never>[] };
 
 /** Prepares (connections open, parameters made), runs when told, and tells what the table holds when told again. */
 async function run(job: PostgresJob): Promise<void> {
-  const sql = (loadPeer("postgres") as Postgres)({
+  const sql = postgres({
     host: "127.0.0.1",
     port: job.port,
     user: "bench",
@@ -78,8 +74,8 @@ function insertOf({ file, table }: PostgresJob, body: Buffer): Insert {
     .split("\n")
     .filter((line) => line !== "");
   const parameters = rows.flatMap((line) => {
-    const row = JSON.parse(line) as Row;
-    return file.columns.map(({ name }) => row[name]);
+    const row = JSON.parse(line) as Record<string, postgres.ParameterOrJSON<never>>;
+    return file.columns.map(({ name }) => row[name] ?? null);
   });
   const width = file.columns.length;
   const values = rows.map((_, i) => `(${file.columns.map((__, j) => `$${i * width + j + 1}`).join(",")})`);

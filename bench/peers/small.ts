@@ -1,29 +1,63 @@
 import { fork, type ChildProcess } from "node:child_process";
+import { mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { z } from "zod";
 import { PRESETS } from "../load/cases.ts";
-import { startSide, type Side } from "../load/side.ts";
+import { startSide, type Side as LoadSide } from "../load/side.ts";
+import { defineBenchmark, type Side } from "../suite/benchmark.ts";
 import { mustAgree } from "../support/answers.ts";
-import { readArguments } from "../support/arguments.ts";
-import { withTemporaryFolder, type DataFile } from "../support/data-file.ts";
 import { cpuSecondsOf } from "../support/process-stats.ts";
-import { median } from "../../src/capacity/quantile.ts";
-import { machine, printTable, shown } from "../support/report.ts";
-import { installPeers } from "./install.ts";
 import type { PostgresJob, PostgresMessage } from "./postgres-child.ts";
 import { startPostgres, type PostgresServer } from "./postgres-server.ts";
 
-/**
- * Question: 32 clients that each make ten rows durable at a time, here by HTTP with keys, there by INSERT into
- * PostgreSQL: how many rows per second, and how long does each wait?
- *
- *     node bench/peers/small.ts [--rows 50000] [--rows-per-request 10] [--clients 32] [--rounds 5]
- */
-const OPTIONS = {
-  rows: { type: "string", default: "50000" },
-  "rows-per-request": { type: "string", default: "10" },
-  clients: { type: "string", default: "32" },
-  rounds: { type: "string", default: "5" },
-} as const;
+export const benchmark = defineBenchmark({
+  name: "peers/small",
+  question:
+    "Clients that each make ten rows durable at a time, here by HTTP with keys, there by INSERT into PostgreSQL: how many " +
+    "rows a second, and how long does each wait?",
+  notMeasured: "Networks, COPY, and what a merge or a vacuum does later. PostgreSQL is this machine's, as it comes.",
+  options: z.strictObject({
+    rows: z.coerce.number().int().positive().default(50_000).describe("in one round"),
+    rowsPerRequest: z.coerce.number().int().positive().default(10).describe("that become durable together"),
+    clients: z.coerce.number().int().positive().default(32).describe("each with one request at a time"),
+  }),
+  measures: {
+    rows: { unit: "rows/s", better: "more", doc: "durable and visible" },
+    cpu: { unit: "MB/CPU-s", better: "more", doc: "per CPU second of the server" },
+    client: { unit: "CPU s", better: "less", doc: "of the clients" },
+    p50: { unit: "ms", better: "less", doc: "wait of a request" },
+    p99: { unit: "ms", better: "less", doc: "wait of a request" },
+    disk: { unit: "MB", better: "less", doc: "that one round takes; without PostgreSQL's log" },
+  },
+  rounds: 5,
+  hasPeers: true,
+  open: async ({ rows, rowsPerRequest, clients }, { folder, rounds }) => {
+    const [base] = PRESETS["rows10"] ?? [];
+    if (base === undefined) throw new Error("there is no preset rows10");
+    await mkdir(folder, { recursive: true });
+    const postgres = await startPostgres();
+    if (postgres === undefined) throw new Error("peers/small needs PostgreSQL on this machine (Debian: postgresql)");
+    try {
+      const names = Array.from({ length: rounds + 1 }, (_, round) => tableOf(round));
+      const loadCase = { ...base, rows, cut: { rows: rowsPerRequest }, connections: clients };
+      const load = await startSide(loadCase, { folder, rounds: names });
+      if (load === undefined) throw new Error(`this machine does not have the data ${base.data}`);
+      const close = async () => {
+        await load.stop();
+        await postgres.stop();
+      };
+      const job = { file: load.data, rowsPerInsert: rowsPerRequest, clients };
+      return { sides: [engineSide(load), postgresSide(postgres, job)], close };
+    } catch (error) {
+      await postgres.stop();
+      throw error;
+    }
+  },
+});
+
+function tableOf(round: number): string {
+  return `round_${round}`;
+}
 
 type Run = {
   wallSeconds: number;
@@ -33,97 +67,45 @@ type Run = {
   p99Ms: number;
   diskBytes: number;
 };
-type Load = { rowsPerInsert: number; clients: number };
 
-async function main(args: readonly string[]): Promise<void> {
-  const options = readArguments(args, OPTIONS);
-  const [base] = PRESETS["rows10"] ?? [];
-  if (base === undefined) throw new Error("there is no preset rows10");
-  const load = { rowsPerInsert: options.count("rows-per-request"), clients: options.count("clients") };
-  const loadCase = {
-    ...base,
-    rows: options.count("rows"),
-    cut: { rows: load.rowsPerInsert },
-    connections: load.clients,
-  };
-  const rounds = ["warm_up", ...Array.from({ length: options.count("rounds") }, (_, i) => `round_${i}`)];
-  console.log(machine());
-  installPeers();
-  const postgres = await startPostgres();
-  if (postgres === undefined) return;
-  try {
-    await withTemporaryFolder(async (folder) => {
-      const side = await startSide(loadCase, { folder, rounds });
-      if (side === undefined) return;
-      try {
-        await compare(side, postgres, rounds, load);
-      } finally {
-        await side.stop();
-      }
-    });
-  } finally {
-    await postgres.stop();
-  }
-}
-
-async function compare(side: Side, postgres: PostgresServer, rounds: readonly string[], load: Load): Promise<void> {
-  const pairs: { engine: Run; postgres: Run }[] = [];
-  for (const round of rounds) {
-    const engine = await runEngine(side, round);
-    const peer = await runPostgres(postgres, side.data, { ...load, table: round });
-    if (round !== "warm_up") pairs.push({ engine, postgres: peer });
-  }
-  const { rows, sizeBytes } = side.data;
-  console.log(
-    `${rows} rows of ${side.data.name}, ${load.rowsPerInsert} at a time from ${load.clients} clients, ${pairs.length} pairs`,
-  );
-  const line = (name: "engine" | "postgres") => {
-    const of = (figure: (run: Run) => number) => median(pairs.map((pair) => figure(pair[name])));
-    return [
-      name,
-      shown(rows / of((run) => run.wallSeconds)),
-      shown(sizeBytes / 1e6 / of((run) => run.serverCpuSeconds)),
-      shown(of((run) => run.p50Ms)),
-      shown(of((run) => run.p99Ms)),
-      shown(of((run) => run.diskBytes) / 1e6),
-      shown(of((run) => run.clientCpuSeconds)),
-    ];
-  };
-  const ratio = (figure: (run: Run) => number) =>
-    `${shown(median(pairs.map((pair) => figure(pair.postgres) / figure(pair.engine))))}×`;
-  printTable(
-    ["", "rows/s", "MB/CPU-s", "p50 ms", "p99 ms", "disk MB", "client CPU-s"],
-    [
-      line("engine"),
-      line("postgres"),
-      ["engine / postgres", ratio((run) => run.wallSeconds), ratio((run) => run.serverCpuSeconds)],
-    ],
-  );
-}
-
-async function runEngine(side: Side, round: string): Promise<Run> {
-  const run = await side.run(round);
-  const { wallSeconds, serverCpuSeconds, cpuSeconds, latencyMs, diskBytes } = run;
+function valuesOf({ rows, sizeBytes }: PostgresJob["file"], run: Run): Record<string, number> {
   return {
-    wallSeconds,
-    serverCpuSeconds,
-    clientCpuSeconds: cpuSeconds,
-    p50Ms: latencyMs.p50,
-    p99Ms: latencyMs.p99,
-    diskBytes,
+    rows: rows / run.wallSeconds,
+    cpu: sizeBytes / 1e6 / run.serverCpuSeconds,
+    client: run.clientCpuSeconds,
+    p50: run.p50Ms,
+    p99: run.p99Ms,
+    disk: run.diskBytes / 1e6,
   };
+}
+
+function engineSide(load: LoadSide): Side {
+  let done = 0;
+  const round = async () => {
+    const run = await load.run(tableOf(done++));
+    const { latencyMs, cpuSeconds } = run;
+    return valuesOf(load.data, { ...run, clientCpuSeconds: cpuSeconds, p50Ms: latencyMs.p50, p99Ms: latencyMs.p99 });
+  };
+  return { name: "engine", round, processes: () => ({ server: load.server.pid }) };
+}
+
+/** Each round checks what it stored. */
+function postgresSide(postgres: PostgresServer, job: Omit<PostgresJob, "port" | "table">): Side {
+  let done = 0;
+  const round = async () => valuesOf(job.file, await runPostgres(postgres, { ...job, table: tableOf(done++) }));
+  return { name: "postgres", round, processes: () => ({ postgres: postgres.pid }) };
 }
 
 const CHILD = fileURLToPath(new URL("./postgres-child.ts", import.meta.url));
 
-async function runPostgres(server: PostgresServer, file: DataFile, load: Load & { table: string }): Promise<Run> {
+async function runPostgres(server: PostgresServer, job: Omit<PostgresJob, "port">): Promise<Run> {
   const child = fork(CHILD, { execArgv: [], stdio: ["ignore", "ignore", "inherit", "ipc"] });
-  await next(child, "ready", { port: server.port, file, ...load });
+  await next(child, "ready", { port: server.port, ...job });
   const cpuBefore = cpuSecondsOf(server.pid);
   const { run } = await next(child, "done", "go");
   const serverCpuSeconds = cpuSecondsOf(server.pid) - cpuBefore;
   const { answers, diskBytes } = await next(child, "answers", "go");
-  mustAgree("postgres", answers, file.expected);
+  mustAgree("postgres", answers, job.file.expected);
   const { wallSeconds, cpuSeconds, p50Ms, p99Ms } = run;
   return { wallSeconds, serverCpuSeconds, clientCpuSeconds: cpuSeconds, p50Ms, p99Ms, diskBytes };
 }
@@ -146,5 +128,3 @@ function next<K extends PostgresMessage["kind"]>(
     child.send(say);
   });
 }
-
-await main(process.argv.slice(2));

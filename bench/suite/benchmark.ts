@@ -18,6 +18,8 @@ export type Benchmark<O extends z.ZodObject = z.ZodObject> = {
   rounds: number;
   /** Whether its first side is a server that `BenchContext.entry` chooses: then two revisions can be compared by it. */
   startsServer?: true;
+  /** Whether a side of it is a program of others. */
+  hasPeers?: true;
   /** Prepares what all sides need. `close` is called in any case once it has resolved. */
   open: (options: z.output<O>, context: BenchContext) => Promise<OpenBenchmark>;
 };
@@ -34,6 +36,8 @@ export type BenchContext = {
   folder: string;
   /** What is drawn is drawn from it. */
   seed: number;
+  /** Of each side, after one that warms up. */
+  rounds: number;
   signal: AbortSignal;
   /** The program whose server is measured; the sources of this repository unless given. */
   entry?: string;

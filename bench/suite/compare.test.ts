@@ -46,7 +46,7 @@ test("both servers are opened in folders of their own and closed, also when the 
       return { sides: [side, { ...side, name: "peer" }], close: async () => void log.push(`closed ${entry}`) };
     },
   });
-  const context: BenchContext = { folder: "/f", seed: 1, signal: new AbortController().signal };
+  const context: BenchContext = { folder: "/f", seed: 1, rounds: 1, signal: new AbortController().signal };
   const both = await againstEachOther(benchmark, { before: "old", after: "new" }).open({}, context);
   expect(both.sides.map(({ name }) => name)).toEqual(["after", "before"]);
   await both.close?.();

@@ -1,6 +1,7 @@
+import { median } from "../../src/capacity/quantile.ts";
 import { printTable, shown } from "../support/report.ts";
 import type { Benchmark } from "./benchmark.ts";
-import type { Result, Summary } from "./result.ts";
+import type { Result, SideRound, Summary } from "./result.ts";
 
 /** What people are shown of a run; programs read its file. */
 export function printResult(result: Result): void {
@@ -24,9 +25,33 @@ export function printResult(result: Result): void {
       ...ratioOf(row),
     ]),
   );
+<<<<<<< HEAD
   for (const mark of result.marks) console.log(`marked: ${mark}`);
+=======
+  printProcesses(result);
+>>>>>>> house
   for (const problem of noise.problems) console.log(`no result: ${problem}`);
 }
+
+/** Of one round, by side and process: medians. Files of schema 1 do not tell it. */
+function printProcesses({ rounds, summary }: Result): void {
+  const rows = [...new Set(summary.map(({ side }) => side))].flatMap((side) => {
+    const own = rounds.flatMap((round) => round[side] ?? []);
+    return Object.keys(own[0]?.threadSeconds ?? {}).map((name) =>
+      [side, name].concat(SPENT.map((spent) => shown(median(own.flatMap((round) => spent(round, name) ?? []))))),
+    );
+  });
+  if (rows.length === 0) return;
+  console.log("");
+  printTable(["one round", "process", "CPU s", "main thread", "other threads", "MB to disk"], rows);
+}
+
+const SPENT: readonly ((round: SideRound, process: string) => number | undefined)[] = [
+  ({ cpuSeconds }, name) => cpuSeconds[name],
+  ({ threadSeconds }, name) => threadSeconds[name]?.main,
+  ({ threadSeconds }, name) => threadSeconds[name]?.others,
+  ({ bytesToDisk }, name) => (bytesToDisk[name] === undefined ? undefined : bytesToDisk[name] / 1e6),
+];
 
 function between({ low, high }: { low: number; high: number }): string {
   return `${shown(low)}–${shown(high)}`;

@@ -12,6 +12,8 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }
   "load/second-opinion": () => import("../load/second-opinion.ts"),
   "memory/build": () => import("../memory/build.ts"),
   "memory/recall": () => import("../memory/recall.ts"),
+  "peers/bulk": () => import("../peers/bulk.ts"),
+  "peers/small": () => import("../peers/small.ts"),
   "query/fixed": () => import("../query/fixed.ts"),
 };
 

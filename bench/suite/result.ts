@@ -4,8 +4,11 @@ import { writeDurably } from "../../src/core/durable-file.ts";
 import { systemRandom } from "../../src/core/random.ts";
 import { machineSchema } from "../../src/capacity/machine.ts";
 
-/** The file that a run leaves. A newer program reads files of older ones, not the other way round. */
-export const RESULT_SCHEMA = 1;
+/**
+ * The file that a run leaves. A newer program reads files of older ones, not the other way round. Schema 1 had neither
+ * the release, nor bytes to disk, nor CPU seconds of threads.
+ */
+export const RESULT_SCHEMA = 2;
 
 const interval = z.object({ low: z.number(), high: z.number() });
 const numbers = z.record(z.string(), z.number());
@@ -15,7 +18,11 @@ const sideRound = z.object({
   wallSeconds: z.number(),
   /** User and system, by process; `bench` is the one that measures, with all its threads. */
   cpuSeconds: numbers,
+  /** Of these, without children: what the process's first thread took, which no second core helps, and all others. */
+  threadSeconds: z.record(z.string(), z.object({ main: z.number(), others: z.number() })).default({}),
   peakBytes: numbers,
+  /** Sent to a disk, by process with its children; without those of which the kernel does not tell it. */
+  bytesToDisk: numbers.default({}),
 });
 
 const summary = z.object({
@@ -30,7 +37,7 @@ const summary = z.object({
 });
 
 export const resultSchema = z.object({
-  schema: z.literal(RESULT_SCHEMA),
+  schema: z.literal([1, RESULT_SCHEMA]),
   benchmark: z.string(),
   question: z.string(),
   notMeasured: z.string(),
@@ -40,6 +47,8 @@ export const resultSchema = z.object({
   /** Null where there is no repository. */
   commit: z.string().nullable(),
   isClean: z.boolean(),
+  /** The version of the program that measured; null in files of schema 1. */
+  release: z.string().nullable().default(null),
   machine: machineSchema,
   rounds: z.array(z.record(z.string(), sideRound)),
   summary: z.array(summary),

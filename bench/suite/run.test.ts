@@ -1,14 +1,20 @@
+import { execFile } from "node:child_process";
+import { statfsSync } from "node:fs";
 import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { main } from "../main.ts";
+import { bytesToDiskOf } from "../support/process-stats.ts";
 import { defineBenchmark, type Benchmark, type Side } from "./benchmark.ts";
 import type { Machine } from "../../src/capacity/machine.ts";
 import { probeMachine } from "./probe.ts";
+import { QUICK } from "./commands/quick.ts";
+import { benchmarksNamed } from "./registry.ts";
 import { readResult, resultSchema } from "./result.ts";
-import { runBenchmark } from "./run.ts";
+import { optionsOf, runBenchmark } from "./run.ts";
 
 let folder: string;
 beforeEach(async () => {
@@ -106,8 +112,8 @@ describe("a run", () => {
     const side: Side = {
       name: "ours",
       round: async () => {
-        const untilMs = performance.now() + 50;
-        while (performance.now() < untilMs);
+        const before = process.cpuUsage();
+        while (process.cpuUsage(before).user < 50_000);
         return { speed: 1 };
       },
       processes: () => ({ server: process.pid }),
@@ -115,9 +121,18 @@ describe("a run", () => {
     const { rounds } = await run(asking([side]));
     for (const { ours } of rounds) {
       expect(ours?.cpuSeconds["bench"]).toBeGreaterThan(0.01);
+      expect(ours?.threadSeconds["bench"]?.main).toBeGreaterThan(0.01);
       expect(ours?.peakBytes["server"]).toBeGreaterThan(1_000_000);
     }
   });
+});
+
+const TMPFS = 0x01_02_19_94;
+
+test.skipIf(statfsSync(tmpdir()).type === TMPFS)("bytes that a child sent to a disk are its parent's", async () => {
+  const before = bytesToDiskOf([process.pid]) ?? Number.NaN;
+  await promisify(execFile)("sh", ["-c", `printf %0100000d 1 > ${join(folder, "written")}; sync`]);
+  expect((bytesToDiskOf([process.pid]) ?? 0) - before).toBeGreaterThanOrEqual(100_000);
 });
 
 test("a machine is measured in its folder, which is gone afterwards", async () => {
@@ -142,11 +157,28 @@ test("marks are those of the rounds that count, each once", async () => {
 });
 
 describe("a file of results", () => {
+  test("of schema 1 is read, and does not tell what threads and disks did", async () => {
+    const path = join(folder, "old.json");
+    const {
+      rounds,
+      release: _release,
+      ...result
+    } = await run(asking([{ name: "ours", round: async () => ({ speed: 1 }) }]));
+    const old = rounds.map(({ ours }) => {
+      const { threadSeconds: _threads, bytesToDisk: _bytes, ...side } = ours ?? {};
+      return { ours: side };
+    });
+    await writeFile(path, JSON.stringify({ ...result, rounds: old, schema: 1 }));
+    const found = await readResult(path);
+    expect(found.release).toBeNull();
+    expect(found.rounds[0]?.["ours"]).toMatchObject({ threadSeconds: {}, bytesToDisk: {} });
+  });
+
   test("of a newer program, or of something else, is told with its name", async () => {
     const path = join(folder, "result.json");
-    await writeFile(path, JSON.stringify({ schema: 2 }));
+    await writeFile(path, JSON.stringify({ schema: 3 }));
     await expect(readResult(path)).rejects.toThrow(
-      `${path} is of schema 2, this program reads up to 1: use the newer program`,
+      `${path} is of schema 3, this program reads up to 2: use the newer program`,
     );
     await writeFile(path, "{}");
     await expect(readResult(path)).rejects.toThrow(/is no result of a benchmark: .*run it again/);
@@ -157,11 +189,19 @@ describe("the command line", () => {
   test.each([
     [[], /^say what to do:\n\nnpm run bench/],
     [["fly"], /^fly is no command/],
+    [["quick", "--rows", "5"], /^quick takes no --rows/],
+    [["peers", "kernel"], /^kernel is no option with a value/],
     [["run", "kernel/nothing"], /^there is no benchmark kernel\/nothing; there are agent\/ask, /],
     [["run", "kernel/otlp", "--rounds"], /^--rounds is no option with a value/],
     [["run", "kernel/otlp", "--rounds", "0"], /^--rounds takes a positive whole number, not 0/],
     [["run", "kernel/otlp", "--records", "-1"], /^kernel\/otlp: --records: /],
   ])("refuses %j in a sentence", async (args, message) => {
     await expect(main(args)).rejects.toThrow(message);
+  });
+
+  test("measures before a merge what is there, with options that it has", async () => {
+    for (const [name, options] of Object.entries(QUICK)) {
+      for (const benchmark of await benchmarksNamed(name)) expect(optionsOf(benchmark, options)).toBeDefined();
+    }
   });
 });

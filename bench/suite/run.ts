@@ -1,7 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
 import { join } from "node:path";
+import { VERSION } from "../../src/core/version.ts";
 import { median } from "../../src/capacity/quantile.ts";
-import { cpuSecondsOf, memoryOf, resetPeak } from "../support/process-stats.ts";
+import {
+  bytesToDiskOf,
+  cpuSecondsOf,
+  descendantsOf,
+  memoryOf,
+  resetPeak,
+  threadSecondsOf,
+  type ThreadSeconds,
+} from "../support/process-stats.ts";
 import type { Benchmark, OpenBenchmark, Side } from "./benchmark.ts";
 import { Watch } from "./load.ts";
 import { probeMachine } from "./probe.ts";
@@ -32,14 +41,14 @@ export async function runBenchmark(benchmark: Benchmark, run: RunOptions): Promi
   const options = optionsOf(benchmark, run.options);
   const machine = await (run.probe ?? probeMachine)(join(run.folder, "probe"));
   const { seed, signal } = run;
-  const opened = await benchmark.open(options, { folder: run.folder, seed, signal });
+  const count = run.rounds ?? benchmark.rounds;
+  const opened = await benchmark.open(options, { folder: run.folder, seed, rounds: count, signal });
   try {
     await checkAnswers(opened.sides);
     const rounds: Record<string, SideRound>[] = [];
     await oneRound(benchmark, opened, 0);
     opened.marks?.();
     const watch = new Watch();
-    const count = run.rounds ?? benchmark.rounds;
     for (let round = 1; round <= count; round++) {
       signal.throwIfAborted();
       rounds.push(await oneRound(benchmark, opened, round));
@@ -57,6 +66,7 @@ export async function runBenchmark(benchmark: Benchmark, run: RunOptions): Promi
       seed,
       startedAt,
       ...run.revision,
+      release: VERSION,
       machine,
       rounds,
       summary,
@@ -68,7 +78,8 @@ export async function runBenchmark(benchmark: Benchmark, run: RunOptions): Promi
   }
 }
 
-function optionsOf(benchmark: Benchmark, texts: RunOptions["options"]): Record<string, unknown> {
+/** What a benchmark makes of texts; what is not given has its default. Throws a sentence for what it does not take. */
+export function optionsOf(benchmark: Benchmark, texts: RunOptions["options"]): Record<string, unknown> {
   const parsed = benchmark.options.safeParse(texts);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
@@ -103,23 +114,56 @@ async function oneRound(
 async function measure(benchmark: Benchmark, side: Side): Promise<SideRound> {
   const processes = side.processes?.() ?? {};
   for (const pid of Object.values(processes)) resetPeak(pid);
-  const before = cpuOf(processes);
+  const before = spentBy(processes);
   const startedMs = performance.now();
   const values = await side.round();
   const wallSeconds = (performance.now() - startedMs) / 1_000;
   const unknown = Object.keys(values).find((name) => !(name in benchmark.measures));
   if (unknown !== undefined)
     throw new Error(`${benchmark.name}: ${side.name} measures ${unknown}, which is not declared`);
-  const after = cpuOf(processes);
-  const cpuSeconds = Object.fromEntries(Object.entries(after).map(([name, s]) => [name, s - (before[name] ?? 0)]));
+  const after = spentBy(processes);
+  const spent = (count: (one: Spent) => number | undefined) => difference(before, after, count);
   const peaks = Object.entries(processes).map(([name, pid]) => [name, memoryOf(pid).peakBytes] as const);
-  return { values: { ...values }, wallSeconds, cpuSeconds, peakBytes: Object.fromEntries(peaks) };
+  const [main, others] = [spent(({ threads }) => threads.main), spent(({ threads }) => threads.others)];
+  const threads = Object.keys(main).map(
+    (name) => [name, { main: main[name] ?? 0, others: others[name] ?? 0 }] as const,
+  );
+  return {
+    values: { ...values },
+    wallSeconds,
+    cpuSeconds: spent(({ cpuSeconds }) => cpuSeconds),
+    threadSeconds: Object.fromEntries(threads),
+    peakBytes: Object.fromEntries(peaks),
+    bytesToDisk: spent(({ bytesToDisk }) => bytesToDisk),
+  };
 }
 
-function cpuOf(processes: Readonly<Record<string, number>>): Record<string, number> {
+type Spent = { cpuSeconds: number; threads: ThreadSeconds; bytesToDisk: number | undefined };
+
+/** Of this process without its children, and of the others with theirs. */
+function spentBy(processes: Readonly<Record<string, number>>): Map<string, Spent> {
   const { user, system } = process.cpuUsage();
-  const others = Object.entries(processes).map(([name, pid]) => [name, cpuSecondsOf(pid)] as const);
-  return { bench: (user + system) / 1e6, ...Object.fromEntries(others) };
+  const { pid } = process;
+  const own = { cpuSeconds: (user + system) / 1e6, threads: threadSecondsOf(pid), bytesToDisk: bytesToDiskOf([pid]) };
+  const others = Object.entries(processes).map(([name, id]): [string, Spent] => [
+    name,
+    { cpuSeconds: cpuSecondsOf(id), threads: threadSecondsOf(id), bytesToDisk: bytesToDiskOf(descendantsOf(id)) },
+  ]);
+  return new Map([["bench", own], ...others]);
+}
+
+/** Of a count that grows, by process; without those of which it is not known. */
+function difference(
+  before: ReadonlyMap<string, Spent>,
+  after: ReadonlyMap<string, Spent>,
+  count: (one: Spent) => number | undefined,
+): Record<string, number> {
+  const entries = [...after].flatMap(([name, now]): [string, number][] => {
+    const then = before.get(name);
+    const [from, to] = [then && count(then), count(now)];
+    return from === undefined || to === undefined ? [] : [[name, Math.max(0, to - from)]];
+  });
+  return Object.fromEntries(entries);
 }
 
 type Measured = { rounds: readonly Record<string, SideRound>[]; ours: Side | undefined; seed: number };

@@ -1,7 +1,9 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { CapabilityName } from "../../src/core/capabilities.test-kit.ts";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { main } from "../main.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
 import { readResult } from "./result.ts";
@@ -18,6 +20,8 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "load/second-opinion": ["--seconds", "1"],
   "memory/build": ["--memories", "500", "--edges", "2000"],
   "memory/recall": ["--memories", "500", "--edges", "2000", "--questions", "10"],
+  "peers/bulk": ["--rows", "1000", "--settleMs", "1", "--chdb", "false"],
+  "peers/small": ["--rows", "500", "--clients", "4"],
   "query/fixed": ["--rows", "2000", "--times", "3"],
 };
 
@@ -38,23 +42,28 @@ test("each is listed with its question, its options and its measures", async () 
   expect(text.match(/^[a-z]+\/[a-z-]+$/gm)).toEqual(Object.keys(SMALLEST));
 });
 
-test.each(Object.entries(SMALLEST))(
-  "%s runs, and leaves a file that says all of it",
-  { timeout: 240_000 },
-  async (name, options) => {
-    expect([0, 3]).toContain(await main(["run", name, "--rounds", "2", "--seed", "7", "--out", out, ...options]));
-    const file = (await readdir(out)).find((each) => each.startsWith(name.replace("/", "-"))) ?? "";
-    const result = await readResult(join(out, file));
-    expect(result).toMatchObject({ benchmark: name, seed: 7, schema: 1 });
-    expect(result.rounds).toHaveLength(2);
-    expect(result.machine.fsyncMs.p99).toBeGreaterThanOrEqual(result.machine.fsyncMs.p50);
-    for (const { measure, median } of result.summary) {
-      expect(median).toBeGreaterThanOrEqual(MAY_BE_ZERO.has(measure) ? 0 : Number.MIN_VALUE);
-    }
-    expect(await main(["show", join(out, file)])).toBe(0);
-    expect(printed.join("\n")).toContain(result.question);
-  },
-);
+/** What a machine may lack that they need. */
+const NEEDS: Readonly<Record<string, readonly CapabilityName[]>> = { "peers/small": ["PostgreSQL"] };
+
+describe.each(Object.entries(SMALLEST))("%s", (name, options) => {
+  test.skipIf(lacks(...(NEEDS[name] ?? [])))(
+    "runs, and leaves a file that says all of it",
+    { timeout: 240_000 },
+    async () => {
+      expect([0, 3]).toContain(await main(["run", name, "--rounds", "2", "--seed", "7", "--out", out, ...options]));
+      const file = (await readdir(out)).find((each) => each.startsWith(name.replace("/", "-"))) ?? "";
+      const result = await readResult(join(out, file));
+      expect(result).toMatchObject({ benchmark: name, seed: 7, schema: 2 });
+      expect(result.rounds).toHaveLength(2);
+      expect(result.machine.fsyncMs.p99).toBeGreaterThanOrEqual(result.machine.fsyncMs.p50);
+      for (const { measure, median } of result.summary) {
+        expect(median).toBeGreaterThanOrEqual(MAY_BE_ZERO.has(measure) ? 0 : Number.MIN_VALUE);
+      }
+      expect(await main(["show", join(out, file)])).toBe(0);
+      expect(printed.join("\n")).toContain(result.question);
+    },
+  );
+});
 
 test.each(["widening", "nulls", "mixed", "times", "late"])(
   "a first body of the kind %s is the extent it is later",
@@ -67,4 +76,10 @@ test.each(["widening", "nulls", "mixed", "times", "late"])(
 test.each(["logs", "wide", "nested", "numbers", "text"])("the scanner agrees with JSON.parse on %s", async (data) => {
   await main(["run", "kernel/scanner", "--data", data, "--rows", "500", "--rounds", "1", "--out", out]);
   expect(printed.join("\n")).toMatch(/^scanner +scan +[0-9.]+/m);
+});
+
+test("DuckDB finds the types itself, and agrees", { timeout: 120_000 }, async () => {
+  const small = ["--rows", "1000", "--settleMs", "1", "--rounds", "1", "--out", out];
+  await main(["run", "peers/bulk", "--types", "inferred", ...small]);
+  expect(printed.join("\n")).toMatch(/^duckdb-auto +cpu +[0-9.]+/m);
 });

@@ -29,6 +29,28 @@ export function cpuSecondsOf(pid: number): number {
   return seconds;
 }
 
+/** CPU seconds of a process without its children: of its first thread, and of all others that it has or had. */
+export function threadSecondsOf(pid: number): ThreadSeconds {
+  const ticks = ticksOf(statFields(String(pid)), OWN_TICKS) / TICKS_PER_SECOND;
+  const main = scheduledSecondsOf(pid, String(pid));
+  return { main, others: Math.max(ticks, scheduledSeconds(pid), main) - main };
+}
+
+export type ThreadSeconds = { main: number; others: number };
+
+/**
+ * Bytes that these processes, and children of theirs that ended, have sent to a disk, by the kernel's count. What stays
+ * in memory (tmpfs) is not in it. Undefined where the kernel does not count, or where they are another user's.
+ */
+export function bytesToDiskOf(pids: readonly number[]): number | undefined {
+  let total: number | undefined;
+  for (const id of pids) {
+    const written = /^write_bytes: (\d+)$/m.exec(readProc(`/proc/${id}/io`, ["EACCES"]))?.[1];
+    if (written !== undefined) total = (total ?? 0) + Number(written);
+  }
+  return total;
+}
+
 /** The process and everything that it started and that lives, by id, itself first. */
 export function descendantsOf(pid: number): number[] {
   const stats = statsOfAll();
@@ -59,20 +81,21 @@ function statFields(pid: string): string[] {
 /** Time on a core of the threads that live. */
 function scheduledSeconds(pid: number): number {
   const folder = `/proc/${pid}/task`;
-  let nanoseconds = 0;
-  for (const thread of existsSync(folder) ? readdirSync(folder) : []) {
-    nanoseconds += Number(readProc(`${folder}/${thread}/schedstat`).split(" ")[0] ?? 0);
-  }
-  return nanoseconds / 1e9;
+  let seconds = 0;
+  for (const thread of existsSync(folder) ? readdirSync(folder) : []) seconds += scheduledSecondsOf(pid, thread);
+  return seconds;
 }
 
-/** Empty when the process ended while we looked: its parent counts it. */
-function readProc(path: string): string {
+function scheduledSecondsOf(pid: number, thread: string): number {
+  return Number(readProc(`/proc/${pid}/task/${thread}/schedstat`).split(" ")[0] ?? 0) / 1e9;
+}
+
+/** Empty when the process ended while we looked (its parent counts it), and for errors of these codes. */
+function readProc(path: string, unreadable: readonly string[] = []): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    const code = systemCodeOf(error);
-    if (code === "ENOENT" || code === "ESRCH") return "";
+    if (["ENOENT", "ESRCH", ...unreadable].includes(systemCodeOf(error) ?? "")) return "";
     throw error;
   }
 }

@@ -1,0 +1,44 @@
+import { readdir, readFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { z } from "zod";
+import { systemCodeOf } from "../../src/core/errors.ts";
+import { readResult, type Result } from "../suite/result.ts";
+import { growthSchema, type Growth } from "./growth.ts";
+
+/** What a report is made from, by the kinds of its files. */
+export type ReportFiles = { results: Result[]; growth: Growth[] };
+
+const KIND = z.object({ kind: z.string() });
+
+/** Reads result files and curves. Rejects with a sentence for one that is neither. */
+export async function readFiles(paths: readonly string[]): Promise<ReportFiles> {
+  const files: ReportFiles = { results: [], growth: [] };
+  for (const path of paths) {
+    const found: unknown = JSON.parse(await readFile(path, "utf8"));
+    if (!KIND.safeParse(found).success) {
+      files.results.push(await readResult(path));
+      continue;
+    }
+    const growth = growthSchema.safeParse(found);
+    if (!growth.success) {
+      const [issue] = growth.error.issues;
+      throw new Error(`${path} is no curve of growth: ${issue?.path.join(".")}: ${issue?.message}`);
+    }
+    files.growth.push(growth.data);
+  }
+  return files;
+}
+
+/** Paths of the files of a folder that hold JSON, by name; none where there is no folder. */
+export async function jsonFilesIn(folder: string): Promise<string[]> {
+  try {
+    const names = await readdir(folder);
+    return names
+      .filter((name) => name.endsWith(".json"))
+      .toSorted()
+      .map((name) => join(folder, basename(name)));
+  } catch (error) {
+    if (systemCodeOf(error) === "ENOENT") return [];
+    throw error;
+  }
+}
