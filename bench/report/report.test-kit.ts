@@ -28,6 +28,7 @@ export function resultOf(more: Partial<Result> = {}): Result {
     },
     rounds: [],
     summary: [],
+    marks: [],
     noise: { byMeasure: {}, foreignShare: 0, clockStepMs: 0, problems: [] },
     ...more,
   };

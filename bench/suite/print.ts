@@ -25,11 +25,8 @@ export function printResult(result: Result): void {
       ...ratioOf(row),
     ]),
   );
-<<<<<<< HEAD
   for (const mark of result.marks) console.log(`marked: ${mark}`);
-=======
   printProcesses(result);
->>>>>>> house
   for (const problem of noise.problems) console.log(`no result: ${problem}`);
 }
 
