@@ -15,7 +15,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "kernel/scanner": ["--rows", "1000"],
   "load/bodies": ["--rows", "2000", "--bytes", "65536"],
   "load/profile": ["--seconds", "1", "--processes", "1"],
-  "load/second-opinion": ["--seconds", "1"],
+  "load/second-opinion": ["--seconds", "2"],
   "memory/build": ["--memories", "500", "--edges", "2000"],
   "memory/recall": ["--memories", "500", "--edges", "2000", "--questions", "10"],
   "query/fixed": ["--rows", "2000", "--times", "3"],
