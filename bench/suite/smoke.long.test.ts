@@ -40,7 +40,8 @@ test("each is listed with its question, its options and its measures", async () 
 
 test.each(Object.entries(SMALLEST))(
   "%s runs, and leaves a file that says all of it",
-  { timeout: 240_000 },
+  // One of them runs for nine times two seconds a side and round, and machines are busy.
+  { timeout: 480_000 },
   async (name, options) => {
     expect([0, 3]).toContain(await main(["run", name, "--rounds", "2", "--seed", "7", "--out", out, ...options]));
     const file = (await readdir(out)).find((each) => each.startsWith(name.replace("/", "-"))) ?? "";
