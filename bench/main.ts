@@ -1,3 +1,4 @@
+import { proof } from "./proof/command.ts";
 import { report } from "./report/command.ts";
 import { UsageError, type Command } from "./suite/commands/command.ts";
 import { compare } from "./suite/commands/compare.ts";
@@ -7,7 +8,7 @@ import { quick } from "./suite/commands/quick.ts";
 import { run } from "./suite/commands/run.ts";
 import { show } from "./suite/commands/show.ts";
 
-const COMMANDS: Readonly<Record<string, Command>> = { list, run, quick, peers, compare, show, report };
+const COMMANDS: Readonly<Record<string, Command>> = { list, run, quick, peers, compare, show, report, proof };
 
 /** Resolves to the exit code (`Command.run`). Throws a sentence for what is wrong, with the help where it helps. */
 export async function main(

@@ -117,7 +117,7 @@ async function measured(generator: Generator, fixed: Map<RouteName, number>): Pr
     values[`${route}Crowd`] = crowd.perSecond;
     values[`${route}Generator`] = crowd.generatorShare * 100;
     values[`${route}Alone`] = (await generator(route, { clients: 1 })).p50Ms;
-    const perSecond = fixed.get(route) ?? Math.ceil(crowd.perSecond * FIXED_SHARE);
+    const perSecond = fixed.get(route) ?? Math.max(1, Math.ceil(crowd.perSecond * FIXED_SHARE));
     fixed.set(route, perSecond);
     const steady = await generator(route, { clients: CROWD, perSecond });
     values[`${route}Fixed`] = steady.perSecond;
