@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { runFull } from "./costs/command.ts";
 import type { Benchmark } from "./suite/benchmark.ts";
 import { againstEachOther, buildRevision, exitCodeOf, verdictsOf, type Verdict } from "./suite/compare.ts";
 import { printList, printResult } from "./suite/print.ts";
@@ -18,6 +19,8 @@ const USAGE = `npm run bench -- COMMAND
   compare BEFORE AFTER [--only NAME] [--rounds N] [--seed N] [--out FOLDER] [--OPTION VALUE]…
                                 builds two revisions and lets their servers take turns; ends with 1 for a loss
                                 of more than 5 % that is certain, with 3 where the machine was too noisy to tell
+  full [--out FILE] [--seed N] [--brief]
+                                measures what this machine spends, in at most ten minutes, for \`engine plan\`
   show FILE                     prints the result of an earlier run
 `;
 
@@ -34,6 +37,10 @@ export async function main(
   if (command === "run" && name !== undefined) return await run(name, flagsIn(rest), signal);
   if (command === "compare" && name !== undefined && rest[0] !== undefined) {
     return await compare([name, rest[0]], flagsIn(rest.slice(1)), signal);
+  }
+  if (command === "full") {
+    const { commit } = await revisionHere();
+    return await runFull(args.slice(1), { commit, signal, say: (line) => console.log(line) });
   }
   if (command === "show" && name !== undefined) return await show(name);
   throw new Error(

@@ -14,6 +14,9 @@ const RETRY_MS = 50;
 /** How often due requests are looked for. */
 const TICK_MS = 1;
 
+/** Connections without a request, and when the requests fell due that found none. */
+type Queue = { idle: HttpConnection[]; dueMs: number[] };
+
 class Load {
   readonly #plan: LoadPlan;
   readonly #bodies: Buffer[];
@@ -88,19 +91,21 @@ class Load {
     }
   }
 
-  async #sendPaced({ perSecond, durationMs }: { perSecond: number; durationMs: number }): Promise<void> {
-    const idle = [...this.#connections];
+  async #sendPaced({ perSecond, durationMs, waits }: NonNullable<LoadPlan["pace"]>): Promise<void> {
+    const queue: Queue = { idle: [...this.#connections], dueMs: [] };
     const underWay = new Set<Promise<void>>();
     const startedMs = clock.monotonicMs();
     let due = 0;
     for (let nowMs = 0; nowMs < durationMs; nowMs = clock.monotonicMs() - startedMs) {
       for (const target = (nowMs / 1000) * perSecond; due < target; due++) {
-        const connection = idle.pop();
+        const dueMs = startedMs + (due / perSecond) * 1000;
+        const connection = queue.idle.pop();
         if (connection === undefined) {
-          this.#result.unsent++;
+          if (waits === true) queue.dueMs.push(dueMs);
+          else this.#result.unsent++;
           continue;
         }
-        const sending = this.#sendOnce(connection, idle).finally(() => underWay.delete(sending));
+        const sending = this.#sendDue(connection, dueMs, queue).finally(() => underWay.delete(sending));
         underWay.add(sending);
       }
       await sleep(clock, TICK_MS);
@@ -108,10 +113,14 @@ class Load {
     await Promise.all(underWay);
   }
 
-  /** Sends the next request, then returns the connection to the idle ones, or another when it is gone. */
-  async #sendOnce(connection: HttpConnection, idle: HttpConnection[]): Promise<void> {
-    await this.#send(connection, this.#sent++).catch((error: unknown) => this.#fail(messageOf(error)));
-    idle.push(await this.#usable(connection));
+  /** Sends the next request and those that wait; then the connection, or another when it is gone, is idle. */
+  async #sendDue(first: HttpConnection, firstDueMs: number, { idle, dueMs: waiting }: Queue): Promise<void> {
+    let connection = first;
+    for (let dueMs: number | undefined = firstDueMs; dueMs !== undefined; dueMs = waiting.shift()) {
+      await this.#send(connection, this.#sent++, dueMs).catch((error: unknown) => this.#fail(messageOf(error)));
+      connection = await this.#usable(connection);
+    }
+    idle.push(connection);
   }
 
   /** The connection, or another in its place when the server has closed it. */
@@ -122,14 +131,14 @@ class Load {
     return next;
   }
 
-  async #send(connection: HttpConnection, index: number): Promise<number> {
+  /** The latency counts from `sinceMs`: else what falls due while the generator is late would seem to wait less. */
+  async #send(connection: HttpConnection, index: number, sinceMs = clock.monotonicMs()): Promise<number> {
     const which = index % this.#bodies.length;
     const body = this.#bodies[which] ?? Buffer.alloc(0);
     const sentAtMs = clock.nowMs();
-    const startedMs = clock.monotonicMs();
     const answer = await connection.send(this.#headOf(index, body.length), body);
     if (answer.status === 200) {
-      this.#accept(answer, which, body, clock.monotonicMs() - startedMs);
+      this.#accept(answer, which, body, clock.monotonicMs() - sinceMs);
       if (this.#result.sentAtMs !== undefined) this.#result.sentAtMs[this.#keyOf(index)] = sentAtMs;
     } else if (answer.status === 429) this.#result.refused++;
     else this.#fail(`${answer.status}: ${answer.body}`);

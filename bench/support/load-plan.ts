@@ -19,9 +19,10 @@ export type LoadPlan = {
   /**
    * Without: every connection sends its next request when it has the answer to its last, until each body was sent
    * once; 429 is retried, anything else but 200 fails the run. With: requests fall due at this rate for this long,
-   * whatever the server does; bodies are repeated; any answer is counted.
+   * whatever the server does; bodies are repeated; any answer is counted. One that finds no idle connection is not sent,
+   * or waits for one: its latency counts from when it fell due.
    */
-  pace?: { perSecond: number; durationMs: number };
+  pace?: { perSecond: number; durationMs: number; waits?: true };
   /** Without a pace: repeats the bodies, each time under other keys, and begins no request after so long. */
   repeatForMs?: number;
   /** Whether the result is to tell of every accepted request when it was sent. */
@@ -43,7 +44,7 @@ export type LoadResult = {
   firstFailure?: string;
   /** Paced requests that fell due while every connection was busy. */
   unsent: number;
-  /** Of accepted requests, from the first byte sent to the last received. */
+  /** Of accepted requests, from the first byte sent, or from when a paced one fell due, to the last received. */
   latencyMs: { p50: number; p99: number; max: number };
   /** Rows and extent bytes as the acknowledgements say; 0 for servers that say nothing. */
   rowsAcknowledged: number;

@@ -66,6 +66,11 @@ function scheduledSeconds(pid: number): number {
   return nanoseconds / 1e9;
 }
 
+/** CPU seconds of a process's first thread, which runs its JavaScript: it is the one that no second core helps. */
+export function mainThreadSecondsOf(pid: number): number {
+  return Number(readProc(`/proc/${pid}/task/${pid}/schedstat`).split(" ")[0] ?? 0) / 1e9;
+}
+
 /** Empty when the process ended while we looked: its parent counts it. */
 function readProc(path: string): string {
   try {
@@ -82,6 +87,14 @@ export function memoryOf(pid: number): { residentBytes: number; peakBytes: numbe
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const bytesOf = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) * 1024;
   return { residentBytes: bytesOf("VmRSS"), peakBytes: bytesOf("VmHWM") };
+}
+
+/** Resident bytes of a process and of all that it started; what several share counts for each. */
+export function residentBytesOf(pid: number): number {
+  return descendantsOf(pid).reduce((sum, id) => {
+    const kib = /^VmRSS:\s+(\d+)/m.exec(readProc(`/proc/${id}/status`))?.[1] ?? 0;
+    return sum + Number(kib) * 1024;
+  }, 0);
 }
 
 /** Makes the peak start over from what is resident now (proc(5): clear_refs). */
