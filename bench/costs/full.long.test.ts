@@ -1,13 +1,22 @@
 import { existsSync } from "node:fs";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { QUERY_CLASSES, readCosts, type Costs } from "../../src/capacity/costs/costs.ts";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { PARTS, QUERY_CLASSES, readCosts, type Costs } from "../../src/capacity/costs/costs.ts";
+import { lacks } from "../../src/core/gates.test-kit.ts";
+import { signalProcess } from "../../src/core/signals.test-kit.ts";
 import { descendantsOf } from "../support/process-stats.ts";
 import { runFull } from "./command.ts";
+import { observeIngest } from "./ingest-load.ts";
+import { singleTarget } from "./ingest.ts";
+import { writeRows } from "./rows-file.ts";
+import { startBenchServer } from "../support/server.ts";
+import { whyNoSandboxes } from "./sandboxes.ts";
 
 /** Everything tiny: that it runs, what is there, and that figures make sense; not what they are. */
+const lacksCluster = lacks("PostgreSQL", "S3 server", "ps");
+const lacksSandboxes = (await whyNoSandboxes()) !== undefined;
 let folder: string;
 let costs: Costs;
 const said: string[] = [];
@@ -59,6 +68,56 @@ test("compacted rows take less than fresh ones, and those less than NDJSON", () 
   expect(costs.compaction.length).toBeGreaterThan(1);
 });
 
+test.skipIf(lacksCluster)("a cluster's parts are told apart, past the edge and through it, in both modes", () => {
+  for (const deployment of ["sync", "staged"] as const) {
+    for (const viaEdge of [false, true]) {
+      const load = costs.ingest.find((each) => each.deployment === deployment && each.viaEdge === viaEdge);
+      const works = [
+        "ingest",
+        "postgres",
+        "store",
+        ...(viaEdge ? ["edge"] : []),
+        ...(deployment === "staged" ? ["committer"] : []),
+      ];
+      expect(Object.keys(load?.cpuSeconds ?? {}).toSorted()).toEqual(works.toSorted());
+      for (const seconds of Object.values(load?.cpuSeconds ?? {})) expect(seconds).toBeGreaterThan(0);
+      expect(load?.walBytes).toBeGreaterThan(0);
+      expect(load?.storeRequests["put"]).toBeGreaterThan(0);
+    }
+  }
+  expect(Object.keys(costs.memory.idleBytes).toSorted()).toEqual([...PARTS].toSorted());
+  for (const bytes of Object.values(costs.memory.idleBytes)) expect(bytes).toBeGreaterThan(1e7);
+});
+
+test.skipIf(lacksCluster)("what the cache spares was asked for without it", () => {
+  const without = costs.queries.filter(({ isCached }) => !isCached);
+  expect(new Set(without.map((query) => query.class))).toEqual(new Set(QUERY_CLASSES));
+});
+
+test("commits and jobs were counted on each catalog that is there", () => {
+  const catalogs = lacksCluster ? ["sqlite"] : ["sqlite", "postgres"];
+  expect([...new Set(costs.commits.map(({ catalog }) => catalog))]).toEqual(catalogs);
+  expect([...new Set(costs.jobs.map(({ catalog }) => catalog))]).toEqual(catalogs);
+  for (const loop of costs.commits) {
+    expect(Math.min(loop.commits, loop.seconds, loop.cpuSeconds)).toBeGreaterThan(0);
+    expect((loop.walBytes ?? 0) > 0).toBe(loop.catalog === "postgres");
+  }
+  for (const loop of costs.jobs) expect(Math.min(loop.jobs, loop.seconds, loop.cpuSeconds)).toBeGreaterThan(0);
+});
+
+test.runIf(lacksSandboxes)("where there are no sandboxes, a line says so", () => {
+  expect(costs.sandboxes).toBeNull();
+  expect(said.some((line) => line.startsWith("sandboxes are left out: "))).toBe(true);
+});
+
+test.skipIf(lacksSandboxes)("sandboxes are measured where there are some", () => {
+  const { startMs, startCpuSeconds, idleBytes, eventsPerSecond } = costs.sandboxes ?? { startMs: { p50: 0 } };
+  expect(startMs.p50).toBeGreaterThan(1);
+  expect(startCpuSeconds).toBeGreaterThan(0);
+  expect(idleBytes).toBeGreaterThan(1e5);
+  expect(eventsPerSecond).toBeGreaterThan(1);
+});
+
 test.each(QUERY_CLASSES)("queries of the class %s were asked about two ranges", (name) => {
   const asked = costs.queries.filter((query) => query.class === name && query.isCached);
   expect(new Set(asked.map(({ rangeBytes }) => rangeBytes)).size).toBe(2);
@@ -74,26 +133,42 @@ test("memory is that of a server, and what connections and bodies add to it", ()
   expect(costs.memory.perInFlightByte).toBeLessThan(100);
 });
 
-test("what is stopped in the middle leaves no process, no folder and no file", { timeout: 120_000 }, async () => {
-  const foldersBefore = new Set(await ownFolders());
+test("what is stopped in the middle leaves no process, no folder and no file", { timeout: 240_000 }, async () => {
+  // Others may make folders in the usual one.
+  const temporary = join(folder, "tmp");
+  await mkdir(temporary);
+  vi.stubEnv("TMPDIR", temporary);
+  const processesBefore = new Set(descendantsOf(process.pid));
   const stop = new AbortController();
   const path = join(folder, "stopped.json");
-  // The first step is over then, and the next begins.
+  // That step is over then, and the next one has begun.
   const stopping = (line: string) => {
     if (line.startsWith("memory")) setTimeout(() => stop.abort(new Error("stopped")), 4_000);
   };
   const running = runFull(["--brief", "--out", path], { commit: null, signal: stop.signal, say: stopping });
   await expect(running).rejects.toThrow("stopped");
+  vi.unstubAllEnvs();
   expect(existsSync(path)).toBe(false);
-  expect((await ownFolders()).filter((name) => !foldersBefore.has(name))).toEqual([]);
-  expect(descendantsOf(process.pid).filter((pid) => pid !== process.pid)).toEqual([]);
+  expect(await readdir(temporary)).toEqual([]);
+  expect(descendantsOf(process.pid).filter((pid) => !processesBefore.has(pid))).toEqual([]);
+});
+
+test("a server that dies in the middle of a load is told by name, with what to do", { timeout: 60_000 }, async () => {
+  const home = join(folder, "home");
+  await mkdir(home);
+  const data = await writeRows(folder, { name: "rows", shape: "logs", sizeBytes: 100_000, seed: 1 });
+  const server = await startBenchServer({ home, env: { ENGINE_QUERY_WORKERS: "1" } });
+  const bodies = { cut: { rows: 1 }, clients: 4, tables: 1, durationMs: 20_000, warmUpMs: 0 };
+  const running = observeIngest(singleTarget(server), { name: "killed", data, ...bodies });
+  // Once it is under way.
+  setTimeout(() => signalProcess(server.pid, "SIGKILL"), 5_000);
+  await expect(running).rejects.toThrow(
+    "the process of the server ended during the load killed: look whether memory ran out (`dmesg`), and measure again",
+  );
+  await server.stop();
 });
 
 test("a word that is no option is refused", async () => {
   const signal = new AbortController().signal;
   await expect(runFull(["fast"], { commit: null, signal, say })).rejects.toThrow("fast is no option of full");
 });
-
-async function ownFolders(): Promise<string[]> {
-  return (await readdir(tmpdir())).filter((name) => /^engine-(bench|cluster)-/.test(name));
-}

@@ -1,163 +1,14 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { CostPart, IngestObservation } from "../../src/capacity/costs/costs.ts";
+import type { IngestObservation } from "../../src/capacity/costs/costs.ts";
 import { withCatalog } from "../support/catalog.ts";
-import { prepareLoad } from "../support/generator.ts";
-import { planOf } from "../support/ingest-run.ts";
-import type { Cut, LoadPlan, LoadResult } from "../support/load-plan.ts";
-import { cpuSecondsOf, mainThreadSecondsOf, memoryOf, resetPeak } from "../support/process-stats.ts";
 import { MIB } from "../support/report.ts";
-import { byLabel, scrape } from "../support/scrape.ts";
 import { startBenchServer, type BenchServer } from "../support/server.ts";
 import type { ShapeName } from "../support/shapes.ts";
-import { rowsIn } from "./questions.ts";
+import { observeIngest, type IngestLoad } from "./ingest-load.ts";
+import type { IngestTarget } from "./ingest-target.ts";
 import { writeRows, type RowsFile } from "./rows-file.ts";
 import type { StepContext } from "./step.ts";
-
-/** Where a load is sent, and where what it costs is read. */
-export type IngestTarget = Pick<IngestObservation, "deployment" | "viaEdge"> & {
-  /** Takes rows. */
-  url: string;
-  /** Answers queries. */
-  queryUrl: string;
-  /** Addresses of all processes of the engine, whose metrics count together. */
-  urls: readonly string[];
-  pids: ReadonlyMap<CostPart, number>;
-  /** Of the PostgreSQL log, so far. */
-  walBytes: () => Promise<number | null>;
-  createTable(name: string, data: RowsFile): Promise<void>;
-  /** Resolves when so many requests to the table are visible. */
-  untilVisible(table: string, requests: number): Promise<void>;
-};
-
-/** One load: who sends what. */
-export type IngestLoad = {
-  /** Letters, digits and `_`: its tables are named after it. */
-  name: string;
-  data: RowsFile;
-  cut: Cut;
-  clients: number;
-  tables: number;
-  /** Requests a second that fall due; unless given, each client sends its next request when it has its answer. */
-  perSecond?: number;
-  durationMs: number;
-  warmUpMs: number;
-};
-
-/** Runs a load, after the same as a warm-up, and checks that its tables then hold what was acknowledged. */
-export async function observeIngest(target: IngestTarget, load: IngestLoad): Promise<IngestObservation> {
-  const tables = Array.from({ length: load.tables }, (_, i) => `${load.name}_t${i}`);
-  for (const table of tables) await target.createTable(table, load.data);
-  const warmed = await warmUp(target, load, tables);
-  const pace = load.perSecond === undefined ? {} : { pace: paceOf(load) };
-  const generator = await prepareLoad({
-    ...planFor(target, load, tables, "load"),
-    repeatForMs: load.durationMs,
-    ...pace,
-  });
-  const before = await spendingOf(target);
-  for (const part of engineParts(target)) resetPeak(pidOf(target, part));
-  const cpuBefore = cpuOf(target);
-  const startedMs = performance.now();
-  const result = await generator.run();
-  if (result.failed > 0) throw new Error(`requests failed: ${result.firstFailure ?? ""}`);
-  const [first = ""] = tables;
-  if (tables.length === 1) await target.untilVisible(first, warmed.accepted + result.accepted);
-  const seconds = (performance.now() - startedMs) / 1_000;
-  const cpuAfter = cpuOf(target);
-  const after = await spendingOf(target);
-  const peaks = engineParts(target).map((part) => [part, memoryOf(pidOf(target, part)).peakBytes] as const);
-  await mustHold(target, tables, warmed.rowsAcknowledged + result.rowsAcknowledged);
-  const { deployment, viaEdge } = target;
-  return {
-    deployment,
-    viaEdge,
-    shape: load.data.shape,
-    rows: result.rowsAcknowledged,
-    rawBytes: result.bytesAccepted,
-    requests: result.accepted,
-    bodyBytes: result.bytesAccepted / result.accepted,
-    clients: load.clients,
-    tables: load.tables,
-    offeredPerSecond: load.perSecond ?? null,
-    seconds,
-    commits: after.commits - before.commits,
-    cpuSeconds: lessBefore(cpuAfter.all, cpuBefore.all),
-    mainThreadSeconds: lessBefore(cpuAfter.mainThread, cpuBefore.mainThread),
-    walBytes: after.walBytes === null || before.walBytes === null ? null : after.walBytes - before.walBytes,
-    storeRequests: lessBefore(after.storeRequests, before.storeRequests),
-    storedBytes: after.storedBytes - before.storedBytes,
-    latencyMs: { p50: result.latencyMs.p50, p99: result.latencyMs.p99 },
-    peakBytes: Object.fromEntries(peaks),
-  };
-}
-
-/** The same for a while, under other keys: code is compiled, and connections to the catalog are open. */
-async function warmUp(
-  target: IngestTarget,
-  load: IngestLoad,
-  tables: readonly string[],
-): Promise<Pick<LoadResult, "accepted" | "rowsAcknowledged">> {
-  if (load.warmUpMs === 0) return { accepted: 0, rowsAcknowledged: 0 };
-  const generator = await prepareLoad({ ...planFor(target, load, tables, "warm"), repeatForMs: load.warmUpMs });
-  return await generator.run();
-}
-
-function planFor(target: IngestTarget, load: IngestLoad, tables: readonly string[], run: string): LoadPlan {
-  const { data, cut, clients } = load;
-  return planOf(target.url, { file: data.path, cut, connections: clients, tables, keyPrefix: `${load.name}-${run}` });
-}
-
-function paceOf({ perSecond = 0, durationMs }: IngestLoad): NonNullable<LoadPlan["pace"]> {
-  return { perSecond, durationMs, waits: true };
-}
-
-async function mustHold(target: IngestTarget, tables: readonly string[], rows: number): Promise<void> {
-  let held = 0;
-  for (const table of tables) held += await rowsIn(target.queryUrl, table);
-  if (held !== rows) throw new Error(`${tables.join(", ")} hold ${held} rows, and ${rows} were acknowledged`);
-}
-
-/** Processes of the engine itself, each of which has a main thread. */
-function engineParts({ pids }: IngestTarget): CostPart[] {
-  return [...pids.keys()].filter((part) => part !== "postgres" && part !== "store");
-}
-
-function pidOf({ pids }: IngestTarget, part: CostPart): number {
-  const pid = pids.get(part);
-  if (pid === undefined) throw new Error(`there is no process of the part ${part}`);
-  return pid;
-}
-
-type ByName = Readonly<Record<string, number>>;
-
-function cpuOf(target: IngestTarget): { all: ByName; mainThread: ByName } {
-  const all = [...target.pids].map(([part, pid]) => [part, cpuSecondsOf(pid)] as const);
-  const own = engineParts(target).map((part) => [part, mainThreadSecondsOf(pidOf(target, part))] as const);
-  return { all: Object.fromEntries(all), mainThread: Object.fromEntries(own) };
-}
-
-function lessBefore(after: ByName, before: ByName): Record<string, number> {
-  return Object.fromEntries(Object.entries(after).map(([name, value]) => [name, value - (before[name] ?? 0)]));
-}
-
-type Spending = { commits: number; storedBytes: number; storeRequests: ByName; walBytes: number | null };
-
-/** What the engine has counted so far of what ingest spends beside CPU. */
-async function spendingOf({ urls, walBytes }: IngestTarget): Promise<Spending> {
-  const storeRequests: Record<string, number> = {};
-  let [commits, storedBytes] = [0, 0];
-  for (const url of urls) {
-    const metrics = await scrape(url);
-    const sum = (name: string) => [...byLabel(metrics, name, "").values()].reduce((total, value) => total + value, 0);
-    commits += sum("engine_catalog_commit_duration_seconds_count");
-    storedBytes += sum("engine_extents_committed_bytes_total");
-    for (const [kind, requests] of byLabel(metrics, "engine_objstore_requests_total", "kind")) {
-      storeRequests[kind] = (storeRequests[kind] ?? 0) + requests;
-    }
-  }
-  return { commits, storedBytes, storeRequests, walBytes: await walBytes() };
-}
 
 /** By name: how bodies are cut, and how many clients send them. */
 export const BODIES = {
@@ -209,52 +60,53 @@ export function sizesOf({ brief }: Pick<StepContext, "brief">) {
 
 /** One process on SQLite and the local disk. */
 export async function measureIngest(context: StepContext): Promise<IngestObservation[]> {
-  const { folder, signal, seed } = context;
-  const { rowsBytes, ...times } = sizesOf(context);
-  const { closedLoop, manyTables, openLoop, shapes } = context.brief ? BRIEF : FULL;
-  const home = join(folder, "ingest");
+  const home = join(context.folder, "ingest");
   await mkdir(home, { recursive: true });
   const server = await startBenchServer({ home, env: { ENGINE_QUERY_WORKERS: "1" } });
   try {
-    const target = singleTarget(server);
-    const logs = await writeRows(folder, { shape: "logs", sizeBytes: rowsBytes, seed });
-    const observations: IngestObservation[] = [];
-    const observe = async (load: Omit<IngestLoad, keyof typeof times>) => {
-      signal.throwIfAborted();
-      const observation = await observeIngest(target, { ...load, ...times });
-      observations.push(observation);
-      return observation;
-    };
-    const closed = new Map<string, IngestObservation>();
-    for (const [i, name] of closedLoop.entries()) {
-      closed.set(name, await observe({ name: `${name}_${i}`, data: logs, ...BODIES[name], tables: 1 }));
-    }
-    for (const name of manyTables) {
-      await observe({ name: `${name}_tables`, data: logs, ...BODIES[name], tables: MANY_TABLES });
-    }
-    for (const name of openLoop) {
-      const { requests = 0, seconds = 1 } = closed.get(name) ?? {};
-      for (const share of UTILISATIONS) {
-        const perSecond = Math.max(1, Math.round((requests / seconds) * share));
-        const open = { ...BODIES[name], clients: OPEN_LOOP_CLIENTS, perSecond };
-        await observe({ name: `${name}_at_${share * 100}`, data: logs, ...open, tables: 1 });
-      }
-    }
-    for (const shape of shapes) {
-      signal.throwIfAborted();
-      const data = await writeRows(folder, { shape, sizeBytes: rowsBytes, seed });
-      await observe({ name: shape, data, ...BODIES.mib, tables: 1 });
-      await rm(data.path);
-    }
-    return observations;
+    return await climb(singleTarget(server), context.brief ? BRIEF : FULL, context);
   } finally {
     await server.stop();
     await rm(home, { recursive: true, force: true });
   }
 }
 
+async function climb(target: IngestTarget, ladder: Ladder, context: StepContext): Promise<IngestObservation[]> {
+  const { folder, signal, seed } = context;
+  const { rowsBytes: sizeBytes, ...times } = sizesOf(context);
+  const observations: IngestObservation[] = [];
+  const observe = async (load: Omit<IngestLoad, keyof typeof times>) => {
+    signal.throwIfAborted();
+    const observation = await observeIngest(target, { ...load, ...times });
+    observations.push(observation);
+    return observation;
+  };
+  const data = await writeRows(folder, { name: "ingest-logs", shape: "logs", sizeBytes, seed });
+  const requestsPerSecond = new Map<BodiesName, number>();
+  for (const [i, name] of ladder.closedLoop.entries()) {
+    const { requests, seconds } = await observe({ name: `${name}_${i}`, data, ...BODIES[name], tables: 1 });
+    requestsPerSecond.set(name, requests / seconds);
+  }
+  for (const name of ladder.manyTables) {
+    await observe({ name: `${name}_tables`, data, ...BODIES[name], tables: MANY_TABLES });
+  }
+  for (const name of ladder.openLoop) {
+    for (const share of UTILISATIONS) {
+      const perSecond = Math.max(1, Math.round((requestsPerSecond.get(name) ?? 0) * share));
+      const open = { cut: BODIES[name].cut, clients: OPEN_LOOP_CLIENTS, perSecond };
+      await observe({ name: `${name}_at_${share * 100}`, data, ...open, tables: 1 });
+    }
+  }
+  for (const shape of ladder.shapes) {
+    const rows = await writeRows(folder, { name: `ingest-${shape}`, shape, sizeBytes, seed });
+    await observe({ name: shape, data: rows, ...BODIES.mib, tables: 1 });
+    await rm(rows.path);
+  }
+  return observations;
+}
+
 /** Its rows are visible when they are acknowledged. */
-function singleTarget(server: BenchServer): IngestTarget {
+export function singleTarget(server: BenchServer): IngestTarget {
   return {
     deployment: "single",
     viaEdge: false,

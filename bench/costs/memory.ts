@@ -62,7 +62,7 @@ async function perConnection(server: BenchServer): Promise<number> {
 /** Bodies of 16 MiB, as many at a time as there are clients. */
 async function perInFlightByte(server: BenchServer, { folder, seed, brief }: StepContext): Promise<number> {
   const [bodyBytes, repeatForMs] = brief ? [MIB, 100] : [16 * MIB, 2_000];
-  const data = await writeRows(folder, { shape: "logs", sizeBytes: 2 * bodyBytes, seed });
+  const data = await writeRows(folder, { name: "in-flight", shape: "logs", sizeBytes: 2 * bodyBytes, seed });
   const plan = planOf(server.url, {
     file: data.path,
     cut: { sizeBytes: bodyBytes },

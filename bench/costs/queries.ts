@@ -1,13 +1,10 @@
-import { rm } from "node:fs/promises";
 import type { QueryClass, QueryObservation } from "../../src/capacity/costs/costs.ts";
 import { quantile } from "../../src/capacity/quantile.ts";
 import { QueryClient } from "../query/query-client.ts";
-import { withCatalog } from "../support/catalog.ts";
 import { cpuSecondsOf, descendantsOf, memoryOf, resetPeak } from "../support/process-stats.ts";
-import { MIB } from "../support/report.ts";
 import { startBenchServer } from "../support/server.ts";
 import { sendOnce, type LoadedHome } from "./compaction.ts";
-import { writeRows, type RowsFile } from "./rows-file.ts";
+import type { RowsFile } from "./rows-file.ts";
 import type { StepContext } from "./step.ts";
 
 /** A server with tables of logs to ask, and what is in them. */
@@ -81,28 +78,20 @@ export function timesOf({ brief }: Pick<StepContext, "brief">) {
   return brief ? { leastMs: 30, least: 2, most: 20 } : { leastMs: 1_200, least: 4, most: 400 };
 }
 
-export function freshBytesOf({ brief }: Pick<StepContext, "brief">): number {
-  return brief ? MIB : 60 * MIB;
-}
-
 /** One process, whose store is its own disk: whatever it reads is there already. */
 export async function measureQueries(
   context: StepContext,
   { home, table, data }: LoadedHome,
+  fresh: RowsFile,
 ): Promise<QueryObservation[]> {
-  const { folder, seed } = context;
-  const fresh = await writeRows(folder, { shape: "logs", sizeBytes: freshBytesOf(context), seed: seed + 1 });
-  await withCatalog(home, (catalog) =>
-    catalog.createTable({ database: "default", name: "fresh", columns: fresh.columns }),
-  );
-  const server = await startBenchServer({ home });
+  const freshTable = { database: "default", name: "fresh", columns: fresh.columns };
+  const server = await startBenchServer({ home, tables: [freshTable] });
   try {
-    await sendOnce(server.url, "fresh", fresh);
-    const tables = { compacted: { table, data }, fresh: { table: "fresh", data: fresh } };
+    await sendOnce(server.url, freshTable.name, fresh);
+    const tables = { compacted: { table, data }, fresh: { table: freshTable.name, data: fresh } };
     return await observeQueries({ url: server.url, pid: server.pid, ...tables }, true, context);
   } finally {
     await server.stop();
-    await rm(fresh.path);
   }
 }
 

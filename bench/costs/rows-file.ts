@@ -24,12 +24,12 @@ export type RowsFile = {
 
 const PIECE_CHARS = 1024 * 1024;
 
-/** Writes rows below `folder` until they are at least so many bytes; never all of them at a time in memory. */
+/** Writes rows into a file of that name below `folder` until they are at least so many bytes; never all of them at a time in memory. */
 export async function writeRows(
   folder: string,
-  { shape, sizeBytes: wantedBytes, seed }: { shape: ShapeName; sizeBytes: number; seed: number },
+  { name, shape, sizeBytes: wantedBytes, seed }: { name: string; shape: ShapeName; sizeBytes: number; seed: number },
 ): Promise<RowsFile> {
-  const path = join(folder, `${shape}-${wantedBytes}.ndjson`);
+  const path = join(folder, `${name}.ndjson`);
   const { columns, checks } = SHAPES[shape];
   const random = seededRandom(seed);
   const file = createWriteStream(path);
