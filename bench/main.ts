@@ -2,13 +2,14 @@ import { proof } from "./proof/command.ts";
 import { report } from "./report/command.ts";
 import { UsageError, type Command } from "./suite/commands/command.ts";
 import { compare } from "./suite/commands/compare.ts";
+import { full } from "./suite/commands/full.ts";
 import { list } from "./suite/commands/list.ts";
 import { peers } from "./suite/commands/peers.ts";
 import { quick } from "./suite/commands/quick.ts";
 import { run } from "./suite/commands/run.ts";
 import { show } from "./suite/commands/show.ts";
 
-const COMMANDS: Readonly<Record<string, Command>> = { list, run, quick, peers, compare, show, report, proof };
+const COMMANDS: Readonly<Record<string, Command>> = { list, run, quick, full, peers, compare, show, report, proof };
 
 /** Resolves to the exit code (`Command.run`). Throws a sentence for what is wrong, with the help where it helps. */
 export async function main(

@@ -1,15 +1,14 @@
 import { join } from "node:path";
-import type { Catalog, NewExtent, TableRecord } from "../../src/catalog/catalog.ts";
+import type { Catalog } from "../../src/catalog/catalog.ts";
 import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
 import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
 import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
 import { sleep, systemClock } from "../../src/core/clock.ts";
-import { uuidV7Source } from "../../src/core/ids.ts";
 import { silentLog } from "../../src/core/log.ts";
 import { systemRandom } from "../../src/core/random.ts";
-import type { ColumnSpec } from "../../src/format/types.ts";
 import { startPostgres } from "../peers/postgres-server.ts";
 import { readArguments, type Arguments } from "../support/arguments.ts";
+import { anExtent, aTable, commit, SECOND_NS } from "../support/commits.ts";
 import { withTemporaryFolder } from "../support/data-file.ts";
 import { median, quantile } from "../../src/capacity/quantile.ts";
 import { machine, printTable, shown } from "../support/report.ts";
@@ -32,14 +31,6 @@ const OPTIONS = {
 
 export const EXTENTS_PER_COMMIT = 1_000;
 const PLANNINGS = 21;
-export const SECOND_NS = 1_000_000_000n;
-const COLUMNS: readonly ColumnSpec[] = [
-  { name: "at", type: { kind: "timestamp" } },
-  ...Array.from({ length: 11 }, (_, i): ColumnSpec => ({ name: `c${i}`, type: { kind: "long" } })),
-];
-
-const newId = uuidV7Source(systemClock, systemRandom);
-
 export async function main(args: readonly string[]): Promise<void> {
   const options = readArguments(args, OPTIONS);
   console.log(machine());
@@ -158,38 +149,6 @@ async function timeOf(work: () => Promise<unknown>): Promise<number> {
   const startedMs = systemClock.monotonicMs();
   await work();
   return systemClock.monotonicMs() - startedMs;
-}
-
-/** A table with a time and eleven numbers. */
-export async function aTable(nodes: readonly Catalog[], name: string): Promise<TableRecord> {
-  const made = await nodes[0]?.createTable({ database: "bench", name, columns: COLUMNS });
-  if (made === undefined) throw new Error("there is no node");
-  return made.table;
-}
-
-/** Commits the extents, with one key. */
-export async function commit(catalog: Catalog, table: TableRecord, extents: readonly NewExtent[]): Promise<void> {
-  const ledger = [{ key: newId(), extentCount: extents.length, rows: 10, sizeBytes: 1_000 }];
-  const { id: tableId, schemaVersion } = table;
-  const [outcome] = await catalog.commit([{ tableId, schemaVersion, newColumns: [], extents, ledger }]);
-  if (outcome?.kind !== "committed") throw new Error(`the catalog said ${outcome?.kind}`);
-}
-
-/** An extent of one second with statistics of all columns. */
-export function anExtent(minAtNs: bigint): NewExtent {
-  const id = newId();
-  return {
-    id,
-    key: `engine/bench/table/2026-01-01/${id}.tlm`,
-    format: "tlm",
-    formatVersion: 1,
-    rows: 8_000,
-    sizeBytes: 300_000,
-    checksum: "crc32:01234567",
-    minAtNs,
-    maxAtNs: minAtNs + SECOND_NS - 1n,
-    stats: COLUMNS.map(({ name }, i) => ({ name, nullCount: 0, distinct: 500, min: String(i), max: String(i + 9) })),
-  };
 }
 
 if (import.meta.main) await main(process.argv.slice(2));

@@ -1,7 +1,7 @@
 import { systemClock } from "../../src/core/clock.ts";
 import { memoryOf, resetPeak } from "../support/process-stats.ts";
 import { median } from "../../src/capacity/quantile.ts";
-import { SECOND_NS } from "./commits.ts";
+import { SECOND_NS } from "../support/commits.ts";
 import { openDuckDbExtents } from "./duckdb-extents.ts";
 import { openSide, type PlanningJob, type PlanningResult } from "./planning-side.ts";
 

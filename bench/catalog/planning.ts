@@ -11,7 +11,8 @@ import { withTemporaryFolder } from "../support/data-file.ts";
 import { median } from "../../src/capacity/quantile.ts";
 import { machine, MIB, printTable, shown } from "../support/report.ts";
 import { startBenchServer } from "../support/server.ts";
-import { anExtent, aTable, commit, EXTENTS_PER_COMMIT, SECOND_NS } from "./commits.ts";
+import { anExtent, aTable, commit, SECOND_NS } from "../support/commits.ts";
+import { EXTENTS_PER_COMMIT } from "./commits.ts";
 import { openDuckDbExtents } from "./duckdb-extents.ts";
 import { openSide, type PlanningJob, type PlanningResult, type SideName } from "./planning-side.ts";
 

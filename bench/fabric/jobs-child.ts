@@ -1,6 +1,7 @@
 import { sleep, systemClock } from "../../src/core/clock.ts";
 import { quantile } from "../../src/capacity/quantile.ts";
-import { SYSTEMS, type JobSystem } from "./systems.ts";
+import { flood } from "../support/fabric.ts";
+import { SYSTEMS } from "./systems.ts";
 
 /** One system, measured in a process of its own: `node jobs-child.ts <system> <url> <plan as JSON>`; prints JSON. */
 export type ChildPlan = { workers: number; producers: number; jobs: number; paced: number };
@@ -55,16 +56,6 @@ async function main([name = "", url = "", plan = ""]: readonly string[]): Promis
     startP99Ms: quantile(waits, 0.99),
   };
   console.log(JSON.stringify(result));
-}
-
-/** So many producers enqueue one job after the other; resolves when all jobs are durably finished. */
-async function flood(system: JobSystem, plan: { from: number; jobs: number; producers: number }): Promise<void> {
-  let next = plan.from;
-  const produce = async () => {
-    while (next < plan.from + plan.jobs) await system.enqueue(next++);
-  };
-  await Promise.all(Array.from({ length: plan.producers }, produce));
-  while ((await system.unfinished()) > 0) await sleep(systemClock, 2);
 }
 
 await main(process.argv.slice(2));

@@ -1,55 +1,19 @@
-import { z } from "zod";
-import { ANONYMOUS } from "../../src/auth/caller.ts";
 import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
 import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { uuidV7Source } from "../../src/core/ids.ts";
-import { silentLog } from "../../src/core/log.ts";
 import { systemRandom } from "../../src/core/random.ts";
-import { Fabric } from "../../src/fabric/fabric.ts";
-import { JobKinds } from "../../src/fabric/kinds.ts";
-import { LocalPort } from "../../src/fabric/local-port.ts";
-import { JobRunner } from "../../src/fabric/runner.ts";
 import { loadPeer } from "../peers/install.ts";
-
-/** A queue of jobs on PostgreSQL, with the workers that take them, in this process. */
-export type JobSystem = {
-  /** Resolves when the job is durable. */
-  enqueue(n: number): Promise<void>;
-  /** Jobs that are stored and not durably finished. */
-  unfinished(): Promise<number>;
-  stop(): Promise<void>;
-};
+import { fabricOn, runJobsOf, type JobSystem } from "../support/fabric.ts";
 
 /** `onRun` is the handler: it is told the number that the job was enqueued with. */
 export type StartSystem = (url: string, workers: number, onRun: (n: number) => void) => Promise<JobSystem>;
 
 /** Sessions that a system may have for its statements. */
 const SESSIONS = 10;
-const KIND = "bench.job";
-const newId = uuidV7Source(systemClock, systemRandom);
 
 async function startFabric(url: string, workers: number, onRun: (n: number) => void): Promise<JobSystem> {
   const { fabric, close } = await openFabric(url);
-  const nothing = { logs: { append: async () => undefined }, credential: async () => undefined };
-  const runner = new JobRunner({
-    port: new LocalPort({ fabric, newId, ...nothing }),
-    handlers: [{ kind: KIND, run: async ({ payload }) => onRun(Number(payload)) }],
-    slots: workers,
-    clock: systemClock,
-    random: systemRandom,
-    log: silentLog,
-  });
-  const running = runner.run();
-  return {
-    enqueue: async (n) => void (await fabric.enqueue({ kind: KIND, payload: n }, ANONYMOUS)),
-    unfinished: async () => (await fabric.countUnfinished()).reduce((sum, { count }) => sum + count, 0),
-    async stop() {
-      await runner.drain(1_000);
-      await running;
-      await close();
-    },
-  };
+  return runJobsOf(fabric, workers, { onRun, close });
 }
 
 /** The fabric of one node, as a role makes it. */
@@ -63,16 +27,7 @@ export async function openFabric(url: string) {
     maxConnections: SESSIONS,
     acquireTimeoutMs: 30_000,
   });
-  const fabric = new Fabric({
-    records: catalog.records,
-    signals: catalog.signals,
-    kinds: new JobKinds([{ name: KIND, payload: z.int(), enqueue: "write", claim: "both" }]),
-    clock: systemClock,
-    random: systemRandom,
-    newId,
-    log: silentLog,
-    leaseMs: 300_000,
-  });
+  const fabric = fabricOn(catalog);
   const close = async () => {
     fabric.close();
     await catalog.close();

@@ -73,5 +73,6 @@ function difference(after: ClusterCounts, before: ClusterCounts): ClusterCounts 
     extents: after.extents - before.extents,
     writes: after.writes - before.writes,
     transactions: after.transactions - before.transactions,
+    walBytes: after.walBytes - before.walBytes,
   };
 }

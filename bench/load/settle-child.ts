@@ -2,6 +2,7 @@ import type { Catalog } from "../../src/catalog/catalog.ts";
 import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
 import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
 import { createCompactor } from "../../src/compaction/compactor.ts";
+import { COMPACTION_METRICS } from "../../src/compaction/metrics.ts";
 import type { Duty } from "../../src/feature/lease-loop.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { uuidV7Source } from "../../src/core/ids.ts";
@@ -35,7 +36,9 @@ async function serve({ place, tempDir, table }: SettleJob): Promise<void> {
     await tell({ kind: "open" });
     await wanted.promise;
     await compact({ lease, signal: new AbortController().signal });
-    await tell({ kind: "done", sizeBytes: await settledBytes(catalog, table) });
+    const { values } = await COMPACTION_METRICS.of(metrics).compactionOutputBytes.get();
+    const writtenBytes = values.reduce((sum, { value }) => sum + value, 0);
+    await tell({ kind: "done", sizeBytes: await settledBytes(catalog, table), writtenBytes });
     await catalog.releaseLease(lease);
   });
 }

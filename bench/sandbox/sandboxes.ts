@@ -1,9 +1,9 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { sleep, systemClock } from "../../src/core/clock.ts";
 import { readArguments } from "../support/arguments.ts";
 import { median } from "../../src/capacity/quantile.ts";
 import { machine, MIB, printTable, shown } from "../support/report.ts";
+import { residentBytesOfSandboxes } from "../support/sandbox-processes.ts";
 import type { BenchServer } from "../support/server.ts";
 import type { SandboxClient } from "./client.ts";
 import { measureMachines } from "./machines.ts";
@@ -169,31 +169,14 @@ function zeroes(megabytes: number): ReadableStream<Uint8Array> {
 async function measureIdle(count: number): Promise<void> {
   await withServer({ warmPool: 0 }, async (server, client) => {
     const first = await client.create({ resource_limits: SMALL });
-    const before = { server: server.memory().residentBytes, others: residentOfOthers() };
+    const before = { server: server.memory().residentBytes, others: residentBytesOfSandboxes() };
     const ids = await Promise.all(Array.from({ length: count }, () => client.create({ resource_limits: SMALL })));
     const each = (bytes: number) => `${shown(bytes / count / MIB)} MiB`;
     console.log(`\n${count} idle sandboxes, each:`);
-    console.log(`  its own processes ${each(residentOfOthers() - before.others)} (proportional set size)`);
+    console.log(`  its own processes ${each(residentBytesOfSandboxes() - before.others)} (proportional set size)`);
     console.log(`  the server ${each(server.memory().residentBytes - before.server)}`);
     for (const id of [first, ...ids]) await client.remove(id);
   });
-}
-
-/** Memory of the processes that belong to sandboxes, pages that several have in shares. */
-function residentOfOthers(): number {
-  let bytes = 0;
-  for (const pid of readdirSync("/proc")) {
-    if (!/^\d+$/.test(pid)) continue;
-    try {
-      const command = readFileSync(`/proc/${pid}/cmdline`, "utf8");
-      if (!command.includes("supervisor.pl") && !command.includes("first-process")) continue;
-      const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
-      bytes += Number(/^Pss:\s+(\d+) kB$/m.exec(rollup)?.[1] ?? 0) * 1024;
-    } catch {
-      // It has ended in between.
-    }
-  }
-  return bytes;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await main(process.argv.slice(2));

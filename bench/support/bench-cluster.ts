@@ -49,6 +49,8 @@ export type ClusterCounts = {
   writes: number;
   /** All transactions, reads too; the server counts one up to ten seconds late. */
   transactions: number;
+  /** Of PostgreSQL's log. */
+  walBytes: number;
 };
 
 export type BenchClusterOptions = {
@@ -145,6 +147,7 @@ export function mapParts(of: (part: Part) => number): ByPart {
 }
 
 const COUNTS = `SELECT snapshot_id, last_seq, pg_snapshot_xmax(pg_current_snapshot())::text AS next_xid,
+  pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') AS wal_bytes,
   (SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()) AS transactions FROM engine.head`;
 
 async function countsOf({ urls }: LocalCluster, sql: Connection): Promise<ClusterCounts> {
@@ -166,6 +169,7 @@ async function countsOf({ urls }: LocalCluster, sql: Connection): Promise<Cluste
     extents: count("last_seq"),
     writes: count("next_xid"),
     transactions: count("transactions"),
+    walBytes: count("wal_bytes"),
   };
 }
 

@@ -5,14 +5,18 @@ import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { silentLog } from "../../src/core/log.ts";
 
-/** Opens the catalog of a home that no server uses, for as long as the task takes. */
-export async function withCatalog<T>(home: string, task: (catalog: Catalog) => Promise<T>): Promise<T> {
+/** Opens the catalog of a home for as long as the task takes. One that a server uses is opened as `admin`. */
+export async function withCatalog<T>(
+  home: string,
+  task: (catalog: Catalog) => Promise<T>,
+  mode: "server" | "admin" = "server",
+): Promise<T> {
   const catalog = await openSqliteCatalog({
     path: join(home, "catalog.db"),
     clock: systemClock,
     log: silentLog,
     migrations: MIGRATIONS,
-    mode: "server",
+    mode,
     onFailure: (reason) => {
       throw reason;
     },

@@ -86,6 +86,11 @@ function scheduledSeconds(pid: number): number {
   return seconds;
 }
 
+/** CPU seconds of a process's first thread, which runs its JavaScript: it is the one that no second core helps. */
+export function mainThreadSecondsOf(pid: number): number {
+  return scheduledSecondsOf(pid, String(pid));
+}
+
 function scheduledSecondsOf(pid: number, thread: string): number {
   return Number(readProc(`/proc/${pid}/task/${thread}/schedstat`).split(" ")[0] ?? 0) / 1e9;
 }
@@ -105,6 +110,14 @@ export function memoryOf(pid: number): { residentBytes: number; peakBytes: numbe
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const bytesOf = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) * 1024;
   return { residentBytes: bytesOf("VmRSS"), peakBytes: bytesOf("VmHWM") };
+}
+
+/** Resident bytes of a process and of all that it started; what several share counts for each. */
+export function residentBytesOf(pid: number): number {
+  return descendantsOf(pid).reduce((sum, id) => {
+    const kib = /^VmRSS:\s+(\d+)/m.exec(readProc(`/proc/${id}/status`))?.[1] ?? 0;
+    return sum + Number(kib) * 1024;
+  }, 0);
 }
 
 /** Makes the peak start over from what is resident now (proc(5): clear_refs). */

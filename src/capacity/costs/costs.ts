@@ -81,6 +81,7 @@ const commits = z.strictObject({
   writers: z.int().positive(),
   commits: count,
   seconds: amount,
+  /** Of the process for SQLite, of the server for PostgreSQL. */
   cpuSeconds: amount,
   walBytes: count.nullable(),
 });
@@ -96,6 +97,7 @@ const query = z.strictObject({
   latencyMs: latency,
   /** Of one query, on average, server and query process. */
   cpuSeconds: amount,
+  /** All that was resident in the query process. */
   peakBytes: count,
 });
 
@@ -116,13 +118,14 @@ const jobs = z.strictObject({
   claimers: z.int().positive(),
   jobs: count,
   seconds: amount,
-  /** From enqueue to done. */
+  /** From enqueue to done, of the engine's process and of PostgreSQL. */
   cpuSeconds: amount,
 });
 
 const sandboxes = z.strictObject({
   /** From asking for one until its first command has ended, in ms. */
   startMs: latency,
+  /** With what puts it away and prepares the next. */
   startCpuSeconds: amount,
   idleBytes: amount,
   eventsPerSecond: amount,

@@ -1,0 +1,94 @@
+import { join } from "node:path";
+import type { CatalogDatabase } from "../../src/catalog/catalog-database.ts";
+import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
+import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
+import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { silentLog } from "../../src/core/log.ts";
+import { systemRandom } from "../../src/core/random.ts";
+import { Connection } from "../../src/db/postgres/connection.ts";
+import { parsePostgresUrl } from "../../src/db/postgres/url.ts";
+import type { BenchCluster } from "../support/bench-cluster.ts";
+import { cpuSecondsOf } from "../support/process-stats.ts";
+
+/** A catalog of its own that this process opens, and what it has cost so far. */
+export type MeasuredCatalog = {
+  kind: "sqlite" | "postgres";
+  catalog: CatalogDatabase;
+  /** Of this process, with all its threads. */
+  ownCpuSeconds: () => number;
+  /** Of PostgreSQL; 0 where the catalog is SQLite, which is part of the process. */
+  databaseCpuSeconds: () => number;
+  walBytes: () => Promise<number | null>;
+};
+
+/** Runs the task with a new catalog in SQLite below `folder`. */
+export async function withSqlite<T>(
+  folder: string,
+  name: string,
+  task: (on: MeasuredCatalog) => Promise<T>,
+): Promise<T> {
+  const catalog = await openSqliteCatalog({
+    path: join(folder, `${name}.db`),
+    clock: systemClock,
+    log: silentLog,
+    migrations: MIGRATIONS,
+    mode: "server",
+  });
+  try {
+    return await task({ kind: "sqlite", catalog, ownCpuSeconds, databaseCpuSeconds: () => 0, walBytes: noWal });
+  } finally {
+    await catalog.close();
+  }
+}
+
+/** Runs the task with a new database of the cluster's PostgreSQL. Nothing else may use that server meanwhile. */
+export async function withPostgres<T>(
+  cluster: BenchCluster,
+  name: string,
+  task: (on: MeasuredCatalog) => Promise<T>,
+): Promise<T> {
+  const catalog = await openPostgresCatalog({
+    url: await newDatabase(cluster.local.catalogUrl, name),
+    clock: systemClock,
+    random: systemRandom,
+    migrations: MIGRATIONS,
+    mode: "server",
+    maxConnections: 16,
+    acquireTimeoutMs: 30_000,
+  });
+  const pid = cluster.pids.get("postgres") ?? 0;
+  try {
+    return await task({
+      kind: "postgres",
+      catalog,
+      ownCpuSeconds,
+      databaseCpuSeconds: () => cpuSecondsOf(pid),
+      walBytes: async () => (await cluster.counts()).walBytes,
+    });
+  } finally {
+    await catalog.close();
+  }
+}
+
+async function newDatabase(serverUrl: string, name: string): Promise<string> {
+  const session = { clock: systemClock, connectTimeoutMs: 10_000, lockTimeoutMs: 10_000 };
+  const connection = await Connection.open(parsePostgresUrl(serverUrl), session);
+  try {
+    await connection.query(`CREATE DATABASE ${name}`);
+  } finally {
+    await connection.close();
+  }
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+function noWal(): Promise<null> {
+  return Promise.resolve(null);
+}
+
+function ownCpuSeconds(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6;
+}

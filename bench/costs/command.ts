@@ -1,0 +1,38 @@
+import { writeDurably } from "../../src/core/durable-file.ts";
+import { systemRandom } from "../../src/core/random.ts";
+import { readArguments } from "../support/arguments.ts";
+import { measureCosts, type MeasureOptions } from "./full.ts";
+
+const OPTIONS = {
+  out: { type: "string", default: "costs.json" },
+  seed: { type: "string", default: "1" },
+  brief: { type: "boolean" },
+} as const;
+
+/** As the benchmarks of the suite end where a machine was too noisy for a result. */
+const TOO_NOISY = 3;
+
+/**
+ * `bench full`: measures what this machine spends, and writes the file that `engine plan` reads, whole or not at all.
+ * Resolves to the exit code.
+ */
+export async function runFull(
+  args: readonly string[],
+  { commit, signal, say }: Pick<MeasureOptions, "commit" | "signal" | "say">,
+): Promise<number> {
+  const options = readArguments(args, OPTIONS);
+  const [unknown] = options.positionals;
+  if (unknown !== undefined)
+    throw new Error(`${unknown} is no option of full; it takes --out FILE, --seed N and --brief`);
+  const [out = "", seed, brief] = [options.text("out"), options.count("seed"), options.has("brief")];
+  const { costs, problems } = await measureCosts({ seed, brief, commit, signal, say });
+  for (const problem of problems) say(`too noisy: ${problem}`);
+  // The figures of a brief run say nothing in any case.
+  if (problems.length > 0 && !brief) {
+    say(`no result, and ${out} is not written: run it again on a quiet machine`);
+    return TOO_NOISY;
+  }
+  await writeDurably(out, `${JSON.stringify(costs, null, 2)}\n`, 0o644, systemRandom);
+  say(out);
+  return 0;
+}
