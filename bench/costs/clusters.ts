@@ -1,11 +1,12 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { CostPart, IngestObservation, QueryObservation } from "../../src/capacity/costs/costs.ts";
+import type { CostPart, Costs, IngestObservation, QueryObservation } from "../../src/capacity/costs/costs.ts";
 import { sleep, systemClock } from "../../src/core/clock.ts";
 import { lacking } from "../../src/core/capabilities.test-kit.ts";
 import { settle } from "../load/settle.ts";
 import type { BenchCluster, Part } from "../support/bench-cluster.ts";
 import { startBenchServer } from "../support/server.ts";
+import { catalogSizeOf } from "./catalog-size.ts";
 import { withPostgres } from "./catalogs.ts";
 import { measureCommits, type CommitsObservation } from "./commits.ts";
 import { sendOnce } from "./compaction.ts";
@@ -27,6 +28,7 @@ export type SyncFindings = {
   jobs: JobsObservation[];
   queries: QueryObservation[];
   idleBytes: Partial<Record<CostPart, number>>;
+  catalog: Costs["catalog"];
 };
 
 /** What else queries are asked about: rows of logs, most of which are to be compacted. */
@@ -70,7 +72,8 @@ export async function measureSyncCluster(context: StepContext, rows: QueriedRows
       jobs: await measureJobs(context, on),
     }));
     const ingest = await ingestOf(cluster, "sync", context);
-    return { idleBytes, commits, jobs, ingest, queries: await queriesOf(cluster, rows, context) };
+    const catalog = await catalogSizeOf(cluster.local.catalogUrl);
+    return { idleBytes, commits, jobs, ingest, catalog, queries: await queriesOf(cluster, rows, context) };
   });
 }
 

@@ -34,7 +34,10 @@ export type Measured = {
 };
 
 /** What is measured; the rest of the file says of what it is. */
-type Observations = Pick<Costs, "ingest" | "compaction" | "commits" | "queries" | "memory" | "jobs" | "sandboxes">;
+type Observations = Pick<
+  Costs,
+  "ingest" | "compaction" | "commits" | "catalog" | "queries" | "memory" | "jobs" | "sandboxes"
+>;
 
 /**
  * Measures what this machine spends, in at most ten minutes on two cores. Rejects with a sentence that begins with the
@@ -63,6 +66,7 @@ async function observeAll(run: Run): Promise<Observations> {
     ingest: [...single.ingest, ...(clusters?.ingest ?? [])],
     compaction: single.compaction,
     commits: [...single.commits, ...(clusters?.commits ?? [])],
+    catalog: clusters?.catalog ?? null,
     // Where there is a cluster, the effect of the cache is that of one and the same kind of node.
     queries: clusters?.queries ?? single.queries,
     memory: { ...single.memory, idleBytes: { ...single.memory.idleBytes, ...clusters?.idleBytes } },
