@@ -9,6 +9,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }
   "kernel/otlp": () => import("../kernel/otlp.ts"),
   "kernel/scanner": () => import("../kernel/scanner.ts"),
   "load/bodies": () => import("../load/bodies.ts"),
+  "load/filedrop": () => import("../load/filedrop.ts"),
   "memory/build": () => import("../memory/build.ts"),
   "memory/recall": () => import("../memory/recall.ts"),
   "peers/bulk": () => import("../peers/bulk.ts"),

@@ -17,6 +17,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "kernel/otlp": ["--records", "500", "--requests", "2"],
   "kernel/scanner": ["--rows", "1000"],
   "load/bodies": ["--rows", "2000", "--bytes", "65536"],
+  "load/filedrop": ["--rows", "20000", "--files", "20"],
   "memory/build": ["--memories", "500", "--edges", "2000"],
   "memory/recall": ["--memories", "500", "--edges", "2000", "--questions", "10"],
   "peers/bulk": ["--rows", "1000", "--settleMs", "1", "--chdb", "false"],
