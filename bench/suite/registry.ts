@@ -5,6 +5,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }
   "agent/ask": () => import("../agent/ask.ts"),
   "agent/crowd": () => import("../agent/crowd.ts"),
   "compaction/merge": () => import("../compaction/merge.ts"),
+  "fabric/lists": () => import("../fabric/lists.ts"),
   "kernel/first-body": () => import("../kernel/first-body.ts"),
   "kernel/otlp": () => import("../kernel/otlp.ts"),
   "kernel/scanner": () => import("../kernel/scanner.ts"),

@@ -13,6 +13,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "agent/ask": ["--questions", "2"],
   "agent/crowd": ["--clients", "5"],
   "compaction/merge": ["--rows", "3000", "--extentRows", "500", "--late", "700"],
+  "fabric/lists": ["--jobs", "100", "--own", "5", "--lists", "5"],
   "kernel/first-body": ["--bytes", "100000"],
   "kernel/otlp": ["--records", "500", "--requests", "2"],
   "kernel/scanner": ["--rows", "1000"],
