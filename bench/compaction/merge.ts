@@ -1,166 +1,142 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pid } from "node:process";
+import { z } from "zod";
 import { MAX_TASKS, mergeInProcess, SpareProcess } from "../../src/compaction/merge-process.ts";
 import type { MergedFile } from "../../src/compaction/merge.ts";
 import { TARGET_BYTES } from "../../src/compaction/pick.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { loadDuckDb, quoteText, runSql } from "../../src/io/duckdb/duckdb.ts";
 import { tlmToParquet } from "../../src/io/duckdb/parquet.ts";
-import { duckdbAnswersSql, expectedAnswers, mustAgree, type Answers } from "../support/answers.ts";
-import { readArguments } from "../support/arguments.ts";
-import { datasetOf, withTemporaryFolder } from "../support/data-file.ts";
-import { cpuSecondsOf } from "../support/process-stats.ts";
 import { median } from "../../src/capacity/quantile.ts";
-import { machine, MIB, printTable, shown } from "../support/report.ts";
+import { defineBenchmark, type Side } from "../suite/benchmark.ts";
+import { duckdbAnswersSql, expectedAnswers, mustAgree, type Answers } from "../support/answers.ts";
+import { DATASET_NAMES, datasetOf } from "../support/data-file.ts";
+import { cpuSecondsOf } from "../support/process-stats.ts";
+import { MIB } from "../support/report.ts";
 import type { Dataset } from "../support/shapes.ts";
-import { startCopier, type Copier, type CopySource } from "./copy.ts";
+import { startCopier, type Copier, type CopyJob, type CopySource } from "./copy.ts";
 import { delayed, writeExtents, type Extents } from "./extents.ts";
 
-/**
- * Question: how many megabytes of `tlm` does a merge take per CPU-second, against DuckDB's own COPY of the same rows?
- *
- *     node bench/compaction/merge.ts [DATA…] [--rows 640000] [--extent-rows 8000] [--late 20000] [--rounds 5]
- *                                    [--against table,parquet,ndjson] [--process own,kept,turn]
- *
- * The engine's side is a whole merge as compaction does it: a process of its own started, checksums of all inputs
- * checked, rows sorted by `at` and those of one time by arrival, Parquet with field ids written, the output read again
- * for statistics of every column and for filters, its checksum taken. What counts is the CPU of that process from its
- * start to its end, and of ours meanwhile. Merges that follow each other in one turn share a process, up to eight of them:
- * `own` is the first of a turn, `kept` each of the others, and `turn` an eighth of a whole one, from the start of its
- * process to its end.
- *
- * DuckDB's side is one `COPY (SELECT … ORDER BY at) TO 'x.parquet'` with zstd and row groups of as many rows, on one
- * thread like a merge, in a process that has long started. It reads the same rows from
- *
- *     table     its own table in memory, loaded before the time counts: sort, compress and write, and nothing else
- *     parquet   the extents as Parquet files of as many rows: what it would have to read as well
- *     ndjson    the rows as they were sent
- *
- * `table` is the strictest: everything that reading rows costs is left out. Neither side syncs its files, and only the
- * merge makes statistics for the catalog and filters, takes checksums, and starts a process; run from its source, that
- * takes a tenth of a second longer than released, for the types that Node takes out. COPY has the options that a user
- * would give it, and a merge its own (other encodings, a lower level of zstd); whose files are larger the table shows.
- * `late` is how many rows a row may be behind its place in time when it arrives; with 0 the inputs follow each other.
- */
-const OPTIONS = {
-  rows: { type: "string", default: "640000" },
-  "extent-rows": { type: "string", default: "8000" },
-  late: { type: "string", default: "20000" },
-  rounds: { type: "string", default: "5" },
-  against: { type: "string", default: "table,parquet,ndjson" },
-  process: { type: "string", default: "own,kept,turn" },
+/** What COPY reads: `table` is the strictest, for everything that reading rows costs is left out. */
+const SOURCES = {
+  table: "its own table in memory, loaded before the time counts",
+  parquet: "the extents as Parquet files of as many rows",
+  ndjson: "the rows as they were sent",
 } as const;
+type Source = keyof typeof SOURCES;
+
+/**
+ * The engine's side is a whole merge as compaction does it: checksums of all inputs checked, rows sorted by `at` and those
+ * of one time by arrival, Parquet with field ids written, the output read again for statistics of every column and for
+ * filters, its checksum taken. What counts is the CPU of its process and of ours meanwhile. DuckDB's side is one
+ * `COPY (SELECT … ORDER BY at) TO 'x.parquet'` with zstd and row groups of as many rows, on one thread like a merge, in
+ * a process that has long started.
+ */
+export const benchmark = defineBenchmark({
+  name: "compaction/merge",
+  question: "How many megabytes of tlm does a merge take per CPU second, against DuckDB's own COPY of the same rows?",
+  notMeasured:
+    "Syncs, and what a merge does beyond COPY: statistics for the catalog, filters, checksums. COPY has the options that a " +
+    "user would give it, a merge its own (other encodings, a lower level of zstd). Run from its source a process takes a " +
+    "tenth of a second longer to start than released, for the types that Node takes out.",
+  options: z.strictObject({
+    data: z.enum(DATASET_NAMES).default("logs").describe(DATASET_NAMES.join(", ")),
+    rows: z.coerce.number().int().positive().default(640_000).describe("in all extents"),
+    extentRows: z.coerce.number().int().positive().default(8_000).describe("in one extent"),
+    late: z.coerce
+      .number()
+      .int()
+      .nonnegative()
+      .default(20_000)
+      .describe("rows that a row may be behind its place in time"),
+    process: z
+      .enum(["own", "kept", "turn"])
+      .default("kept")
+      .describe(
+        `own: the first merge of a process, with its start; kept: later ones (up to ${MAX_TASKS} share one); turn: an ` +
+          "average one of as many as share a process, from its start to its end",
+      ),
+  }),
+  measures: {
+    cpu: { unit: "MB/CPU-s", better: "more", doc: "of tlm, per CPU second" },
+    wall: { unit: "MB/s", better: "more", doc: "of tlm" },
+    size: { unit: "MB", better: "less", doc: "of the Parquet that was written" },
+  },
+  rounds: 5,
+  hasPeers: true,
+  open: async ({ data, rows, extentRows, late, process }, { folder }) => {
+    const sorted = datasetOf(data, rows);
+    if (sorted === undefined) throw new Error(`this machine does not have the data ${data}`);
+    const dataset = delayed(sorted, late);
+    const extents = await writeExtents(dataset, join(folder, "extents"), extentRows);
+    const spare = new SpareProcess();
+    const bench: Bench = { folder, dataset, extents, expected: expectedAnswers(dataset), spare };
+    const copiers: Copier[] = [];
+    const close = async () => {
+      await spare.end();
+      for (const copier of copiers) await copier.stop();
+    };
+    try {
+      // The first merge says how large the row groups are.
+      const rowGroupRows = await withMerged(bench, "own", async ({ files }) => {
+        await mustHaveAll("the merge", bench, files);
+        return await rowGroupRowsOf(files);
+      });
+      const sides = [mergeSide(bench, process)];
+      for (const source of Object.keys(SOURCES) as Source[]) {
+        const copier = startCopier();
+        copiers.push(copier);
+        const target = join(folder, `${source}.parquet`);
+        const job = { source: await sourceOf(source, bench), columns: extents.columns, target, rowGroupRows };
+        sides.push(copySide(bench, source, copier, job));
+      }
+      if (process === "kept") await startKept(bench);
+      return { sides, close };
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  },
+});
 
 const LIMITS = { memoryBytes: 512 * MIB, spillBytes: 32 * 1024 * MIB, threads: 1 };
 
-export async function main(args: readonly string[]): Promise<void> {
-  const options = readArguments(args, OPTIONS);
-  console.log(machine());
-  const names = options.positionals.length === 0 ? ["logs"] : options.positionals;
-  const against = (options.text("against") ?? "").split(",");
-  const processes = (options.text("process") ?? "").split(",");
-  for (const name of names) {
-    const sorted = datasetOf(name, options.count("rows"));
-    if (sorted === undefined) continue;
-    await withTemporaryFolder(async (folder) => {
-      const dataset = delayed(sorted, Number(options.text("late")));
-      const extents = await writeExtents(dataset, join(folder, "extents"), options.count("extent-rows"));
-      const copier = startCopier();
-      const spare = new SpareProcess();
-      try {
-        const bench = { folder, dataset, extents, expected: expectedAnswers(dataset), copier, spare };
-        await compare(bench, { against, processes }, options.count("rounds"));
-      } finally {
-        await spare.end();
-        await copier.stop();
-      }
-    });
-  }
-}
-
-type Bench = {
-  folder: string;
-  dataset: Dataset;
-  extents: Extents;
-  expected: Answers;
-  copier: Copier;
-  spare: SpareProcess;
-};
-type Sides = { against: readonly string[]; processes: readonly string[] };
+type Bench = { folder: string; dataset: Dataset; extents: Extents; expected: Answers; spare: SpareProcess };
 type Run = { seconds: number; cpuSeconds: number; sizeBytes: number };
-type Pair = { merge: Run; copy: Run };
 
-async function compare(bench: Bench, { against, processes }: Sides, rounds: number): Promise<void> {
-  const { dataset, extents } = bench;
-  // The first merge warms up, and says how large the row groups are.
-  const rowGroupRows = await withMerged(bench, "own", async ({ files }) => {
-    await mustHaveAll("the merge", bench, files);
-    return rowGroupRowsOf(files);
-  });
-  const megabytes = extents.sizeBytes / 1e6;
-  const rows: string[][] = [];
-  for (const kind of against) {
-    const source = await sourceOf(kind, bench);
-    const target = join(bench.folder, "copied.parquet");
-    const job = { source, columns: extents.columns, target, rowGroupRows };
-    await bench.copier.copy(job);
-    await mustHaveAll(`COPY from ${kind}`, bench, [{ path: target }]);
-    for (const process of processes) {
-      if (process === "kept") await startKept(bench);
-      const pairs: Pair[] = [];
-      for (let round = 0; round < rounds; round++) {
-        const merge =
-          process === "turn" ? await turnOf(bench) : await withMerged(bench, process, async ({ run }) => run);
-        const copied = await bench.copier.copy(job);
-        pairs.push({ merge, copy: { ...copied, sizeBytes: (await stat(target)).size } });
-      }
-      rows.push([kind, process, ...figuresOf(pairs, megabytes)]);
-    }
-  }
-  console.log(
-    `\n${dataset.name}: ${dataset.rows} rows, ${extents.inputs.length} extents of ${shown(megabytes)} MB together, ` +
-      `row groups of ${rowGroupRows} rows`,
-  );
-  printTable(HEAD, rows);
+function mergeSide(bench: Bench, process: "own" | "kept" | "turn"): Side {
+  const once = () => (process === "turn" ? turnOf(bench) : withMerged(bench, process, async ({ run }) => run));
+  return { name: "merge", round: async () => valuesOf(bench, await once()) };
 }
 
-const HEAD = [
-  "COPY from",
-  "process",
-  "merge MB/CPU-s",
-  "COPY MB/CPU-s",
-  "merge s",
-  "COPY s",
-  "merge MB",
-  "COPY MB",
-  "ratio",
-  "of",
-];
+/** Its rows are checked before any time counts. */
+function copySide(bench: Bench, source: Source, copier: Copier, job: CopyJob): Side {
+  return {
+    name: `COPY, ${source}`,
+    answers: async () => {
+      await copier.copy(job);
+      await mustHaveAll(`COPY from ${source}`, bench, [{ path: job.target }]);
+    },
+    round: async () => {
+      const copied = await copier.copy(job);
+      return valuesOf(bench, { ...copied, sizeBytes: (await stat(job.target)).size });
+    },
+  };
+}
 
-function figuresOf(pairs: readonly Pair[], megabytes: number): string[] {
-  const of = (figure: (pair: Pair) => number): string => shown(median(pairs.map(figure)));
-  const ratios = pairs.map(({ merge, copy }) => copy.cpuSeconds / merge.cpuSeconds);
-  return [
-    of(({ merge }) => megabytes / merge.cpuSeconds),
-    of(({ copy }) => megabytes / copy.cpuSeconds),
-    of(({ merge }) => merge.seconds),
-    of(({ copy }) => copy.seconds),
-    of(({ merge }) => merge.sizeBytes / 1e6),
-    of(({ copy }) => copy.sizeBytes / 1e6),
-    `${shown(median(ratios))}×`,
-    ratios.map(shown).join(" "),
-  ];
+function valuesOf({ extents }: Bench, { seconds, cpuSeconds, sizeBytes }: Run): Record<string, number> {
+  const megabytes = extents.sizeBytes / 1e6;
+  return { cpu: megabytes / cpuSeconds, wall: megabytes / seconds, size: sizeBytes / 1e6 };
 }
 
 /** Makes what COPY is to read. */
-async function sourceOf(kind: string, { folder, dataset, extents }: Bench): Promise<CopySource> {
+async function sourceOf(kind: Source, { folder, dataset, extents }: Bench): Promise<CopySource> {
   const path = join(folder, "rows.ndjson");
   if (kind === "table" || kind === "ndjson") {
     await writeFile(path, dataset.ndjson);
     return { kind, path };
   }
-  if (kind !== "parquet") throw new Error(`${kind} is nothing that COPY could read here`);
   const paths: string[] = [];
   for (const input of extents.inputs) {
     const file = `${input.path}.parquet`;
@@ -190,7 +166,7 @@ async function turnOf(bench: Bench): Promise<Run> {
 /** Merges all extents, shows what came out, and deletes it. */
 async function withMerged<T>(
   { folder, extents: { columns, inputs }, spare }: Bench,
-  process: string,
+  process: "own" | "kept",
   use: (merged: { files: MergedFile[]; run: Run }) => Promise<T>,
 ): Promise<T> {
   const own = await mkdtemp(join(folder, "merge-"));
@@ -243,5 +219,3 @@ async function ask(sql: string): Promise<(string | null)[]> {
     duckdb.close_sync(database);
   }
 }
-
-if (import.meta.main) await main(process.argv.slice(2));

@@ -14,9 +14,10 @@ export async function catalogSizeOf(url: string): Promise<NonNullable<Costs["cat
     const bytesOf = async (names: readonly string[]) => {
       const sizes =
         "SELECT sum(pg_total_relation_size(c.oid)) AS n FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace";
-      const [row] = await sql.query(`${sizes} WHERE s.nspname = 'engine' AND c.relkind = 'r' AND c.relname = ANY($1)`, [
-        names,
-      ]);
+      const [row] = await sql.query(
+        `${sizes} WHERE s.nspname = 'engine' AND c.relkind = 'r' AND c.relname = ANY(string_to_array($1, ','))`,
+        [names.join(",")],
+      );
       return Number(row?.["n"] ?? 0);
     };
     const rowsOf = async (name: "extents" | "ledger") => {

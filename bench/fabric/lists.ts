@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { ANONYMOUS, type Caller } from "../../src/auth/caller.ts";
 import { ownerFilterWithin } from "../../src/auth/owner.ts";
@@ -16,60 +14,101 @@ import { systemRandom } from "../../src/core/random.ts";
 import { Fabric } from "../../src/fabric/fabric.ts";
 import { JobKinds } from "../../src/fabric/kinds.ts";
 import { startPostgres } from "../peers/postgres-server.ts";
-import { readArguments } from "../support/arguments.ts";
+import { defineBenchmark, type Side } from "../suite/benchmark.ts";
 import { quantile } from "../../src/capacity/quantile.ts";
-import { machine, printTable, shown } from "../support/report.ts";
 
-/**
- * Question: what does a list of jobs cost a caller who owns few of very many, on both catalogs?
- *
- *     node bench/fabric/lists.ts [--jobs 10000] [--own 10] [--lists 500]
- *
- * The jobs are of several kinds and owners, some cancelled. That the list has the caller's jobs and no others is checked.
- */
-const OPTIONS = {
-  jobs: { type: "string", default: "10000" },
-  own: { type: "string", default: "10" },
-  lists: { type: "string", default: "500" },
-} as const;
+export const benchmark = defineBenchmark({
+  name: "fabric/lists",
+  question: "What does a list of jobs cost a caller who owns few of very many, on both catalogs?",
+  notMeasured: "HTTP. The jobs are of several kinds and owners, some cancelled. Without PostgreSQL it is SQLite alone.",
+  options: z.strictObject({
+    jobs: z.coerce.number().int().positive().default(10_000).describe("of all callers"),
+    own: z.coerce.number().int().positive().default(10).describe("of the one who asks"),
+    lists: z.coerce.number().int().positive().default(500).describe("of each kind in one round"),
+  }),
+  measures: {
+    own: { unit: "ms", better: "less", doc: "the caller's jobs: median" },
+    ownP99: { unit: "ms", better: "less", doc: "the caller's jobs: but for 1 %" },
+    all: { unit: "ms", better: "less", doc: "50 of all jobs, for an administrator: median" },
+    allP99: { unit: "ms", better: "less", doc: "50 of all jobs, for an administrator: but for 1 %" },
+  },
+  rounds: 5,
+  open: async (plan, { folder }) => {
+    await mkdir(folder, { recursive: true });
+    const ends: (() => Promise<void>)[] = [];
+    const close = async () => {
+      for (const end of ends.toReversed()) await end();
+    };
+    try {
+      const sides = [await sideOf("sqlite", await openSqlite(join(folder, "catalog.db")), plan, ends)];
+      const server = await startPostgres();
+      if (server !== undefined) {
+        ends.push(() => server.stop());
+        const catalog = await openPostgres(await server.createDatabase());
+        sides.push({ ...(await sideOf("postgres", catalog, plan, ends)), processes: () => ({ postgres: server.pid }) });
+      }
+      return { sides, close };
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  },
+});
 
 const KINDS = ["bench.a", "bench.b", "bench.c", "bench.d"];
 const AT_ONCE = 500;
+const PAGE = 50;
 const ANN: Caller = { ...ANONYMOUS, kind: "session", subject: "ann", role: "write" };
 
 type Plan = { jobs: number; own: number; lists: number };
 
-export async function main(args: readonly string[]): Promise<void> {
-  const options = readArguments(args, OPTIONS);
-  const plan = { jobs: options.count("jobs"), own: options.count("own"), lists: options.count("lists") };
-  console.log(machine());
-  const folder = mkdtempSync(join(tmpdir(), "engine-bench-"));
-  try {
-    const path = join(folder, "catalog.db");
-    await measure(
-      "sqlite",
-      await openSqliteCatalog({ path, clock: systemClock, log: silentLog, migrations: MIGRATIONS, mode: "server" }),
-      plan,
-    );
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-  const server = await startPostgres();
-  if (server === undefined) return;
-  try {
-    const url = await server.createDatabase();
-    const common = { clock: systemClock, random: systemRandom, mode: "server", maxConnections: 10 } as const;
-    const catalog = await openPostgresCatalog({ ...common, url, migrations: MIGRATIONS, acquireTimeoutMs: 30_000 });
-    await measure("postgres", catalog, plan);
-  } finally {
-    await server.stop();
-  }
+function openSqlite(path: string): Promise<CatalogDatabase> {
+  return openSqliteCatalog({ path, clock: systemClock, log: silentLog, migrations: MIGRATIONS, mode: "server" });
 }
 
-async function measure(name: string, catalog: CatalogDatabase, { jobs, own, lists }: Plan): Promise<void> {
-  const fabric = new Fabric({
-    records: catalog.records,
-    signals: catalog.signals,
+function openPostgres(url: string): Promise<CatalogDatabase> {
+  const common = { clock: systemClock, random: systemRandom, mode: "server", maxConnections: 10 } as const;
+  return openPostgresCatalog({ ...common, url, migrations: MIGRATIONS, acquireTimeoutMs: 30_000 });
+}
+
+/** Fills the catalog with jobs. That a list has the caller's jobs and no others is checked each time. */
+async function sideOf(
+  name: string,
+  catalog: CatalogDatabase,
+  { jobs, own, lists }: Plan,
+  ends: (() => Promise<void>)[],
+): Promise<Side> {
+  ends.push(() => catalog.close());
+  const fabric = fabricOn(catalog);
+  ends.push(async () => fabric.close());
+  const mine = await fill(fabric, jobs, own);
+  const times = async (caller: Caller) => {
+    const taken = new Float64Array(lists);
+    for (let i = 0; i < lists; i++) {
+      const beganMs = performance.now();
+      const found = await fabric.list({ databases: undefined, owner: ownerFilterWithin(caller), limit: PAGE });
+      taken[i] = performance.now() - beganMs;
+      if (caller === ANN && found.map(({ id }) => id).join() !== mine.slice(0, PAGE).join())
+        throw new Error("these are not Ann's jobs");
+    }
+    return taken.sort();
+  };
+  const round = async () => {
+    const [few, many] = [await times(ANN), await times(ANONYMOUS)];
+    return {
+      own: quantile(few, 0.5),
+      ownP99: quantile(few, 0.99),
+      all: quantile(many, 0.5),
+      allP99: quantile(many, 0.99),
+    };
+  };
+  return { name, round };
+}
+
+function fabricOn({ records, signals }: CatalogDatabase): Fabric {
+  return new Fabric({
+    records,
+    signals,
     kinds: new JobKinds(KINDS.map((kind) => ({ name: kind, payload: z.int(), enqueue: "write", claim: "both" }))),
     clock: systemClock,
     random: systemRandom,
@@ -77,29 +116,6 @@ async function measure(name: string, catalog: CatalogDatabase, { jobs, own, list
     log: silentLog,
     leaseMs: 300_000,
   });
-  try {
-    const mine = await fill(fabric, jobs, own);
-    const times = async (caller: Caller, limit: number) => {
-      const taken = new Float64Array(lists);
-      for (let i = 0; i < lists; i++) {
-        const beganMs = performance.now();
-        const found = await fabric.list({ databases: undefined, owner: ownerFilterWithin(caller), limit });
-        taken[i] = performance.now() - beganMs;
-        if (caller === ANN && found.map(({ id }) => id).join() !== mine.join())
-          throw new Error("these are not Ann's jobs");
-      }
-      return taken.sort();
-    };
-    const rows = [
-      [`${own} of ${jobs}, the caller's`, await times(ANN, 50)],
-      ["50 of all, an admin's", await times(ANONYMOUS, 50)],
-    ] as const;
-    const shownRows = rows.map(([what, taken]) => [what, shown(quantile(taken, 0.5)), shown(quantile(taken, 0.99))]);
-    printTable([name, "p50 ms", "p99 ms"], shownRows);
-  } finally {
-    fabric.close();
-    await catalog.close();
-  }
 }
 
 /** Ids of those that are Ann's, newest first; they lie among the others. */
@@ -121,5 +137,3 @@ async function fill(fabric: Fabric, jobs: number, own: number): Promise<string[]
   }
   return mine.toSorted().toReversed();
 }
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) await main(process.argv.slice(2));

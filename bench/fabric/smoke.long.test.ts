@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { keepPrinted } from "../support/printed.test-kit.ts";
 import { main } from "./jobs.ts";
-import { main as listJobs } from "./lists.ts";
 
 const printed = keepPrinted();
 
@@ -27,10 +26,4 @@ test("jobs and claims are measured", { timeout: 240_000 }, async () => {
   expect(text).toMatch(/^engine( +[0-9.]+){4}$/m);
   expect(text).toMatch(/^3( +[0-9.]+){3}$/m);
   expect(text).toMatch(/^a claim beside 2 × 1000 jobs: [0-9.]+× the time$/m);
-});
-
-test("lists of jobs are measured", { timeout: 120_000 }, async () => {
-  await listJobs(["--jobs", "100", "--own", "5", "--lists", "5"]);
-  const text = printed.join("\n");
-  expect(text).toMatch(/^5 of 100, the caller's( +[0-9.]+){2}$/m);
 });

@@ -4,7 +4,6 @@ import { findKafka } from "../../test/kafka/broker.test-kit.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
 import { main as runCluster } from "./cluster.ts";
 import { main as runKafka } from "./kafka.ts";
-import { main as runFileDrop } from "./filedrop.ts";
 import { main as runUntilParquet } from "./until-parquet.ts";
 
 /** The benchmarks of whole write paths in their smallest form: that they run and that their sides agree. */
@@ -16,13 +15,6 @@ test("ingest is followed until every row is in Parquet, and DuckDB agrees", { ti
   const text = printed.join("\n");
   expect(text).toMatch(/^engine( +[0-9.]+){6}$/m);
   expect(text).toMatch(/^duckdb-table \/ engine: [0-9.]+× the CPU-s$/m);
-});
-
-test("dropped files are measured beside HTTP, and hold the same rows", { timeout: 240_000 }, async () => {
-  await runFileDrop(["--rows", "20000", "--files", "20", "--rounds", "1"]);
-  const text = printed.join("\n");
-  expect(text).toMatch(/^file( +[0-9.]+){3}$/m);
-  expect(text).toMatch(/^20 files of 1 KiB: [0-9.]+ s, [0-9.]+ CPU-ms each$/m);
 });
 
 test("a peer that does not exist is refused by name", async () => {

@@ -34,14 +34,14 @@ async function optionsWanted(name: string, own: Goal["options"]): Promise<Record
 
 function asGoalResult(
   { median, interval }: Pick<Summary, "median" | "interval">,
-  { machine, startedAt, commit, release }: Result,
+  { machine, startedAt, commit, isClean, release }: Result,
 ): GoalResult {
   return {
     value: rounded(median),
     low: rounded(interval.low),
     high: rounded(interval.high),
     date: startedAt.slice(0, 10),
-    commit: (commit ?? "unknown").slice(0, SHORT_COMMIT),
+    commit: commit === null ? "unknown" : `${commit.slice(0, SHORT_COMMIT)}${isClean ? "" : " with changes"}`,
     processor: `${machine.processor} × ${machine.cores}`,
     ...(release !== null && { release }),
   };

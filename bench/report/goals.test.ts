@@ -94,6 +94,8 @@ describe("the result of a goal", () => {
     const newer = { ...result, startedAt: "2026-12-02T00:00:00.000Z", commit: "0123456789" };
     const found = await evidenceFor(GOAL, [result, newer]);
     expect(found).toMatchObject({ own: { value: 2, date: "2026-12-02", commit: "01234567", release: "3.0.0" } });
+    const changed = await evidenceFor(GOAL, [{ ...newer, isClean: false }]);
+    expect(changed?.own.commit).toBe("01234567 with changes");
     const { peer: _peer, ...own } = GOAL;
     expect(await evidenceFor({ ...own, unit: "rows/CPU-s" }, [result])).toMatchObject({ own: { value: 200 } });
   });

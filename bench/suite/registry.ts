@@ -4,10 +4,13 @@ import type { Benchmark } from "./benchmark.ts";
 const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }>>> = {
   "agent/ask": () => import("../agent/ask.ts"),
   "agent/crowd": () => import("../agent/crowd.ts"),
+  "compaction/merge": () => import("../compaction/merge.ts"),
+  "fabric/lists": () => import("../fabric/lists.ts"),
   "kernel/first-body": () => import("../kernel/first-body.ts"),
   "kernel/otlp": () => import("../kernel/otlp.ts"),
   "kernel/scanner": () => import("../kernel/scanner.ts"),
   "load/bodies": () => import("../load/bodies.ts"),
+  "load/filedrop": () => import("../load/filedrop.ts"),
   "load/profile": () => import("../load/profile.ts"),
   "load/second-opinion": () => import("../load/second-opinion.ts"),
   "memory/build": () => import("../memory/build.ts"),

@@ -106,6 +106,8 @@ describe("a run", () => {
     await expect(run(asking([side]), { size: "none" })).rejects.toThrow(/made\/up: --size: .*it takes --size/);
     await expect(run(asking([side]), { colour: "red" })).rejects.toThrow(/made\/up: .*colour.*it takes --size/);
     await expect(run(asking([side]))).rejects.toThrow("ours measures weight, which is not declared");
+    const endless = { name: "ours", round: async () => ({ speed: 1 / 0 }) };
+    await expect(run(asking([endless]))).rejects.toThrow("ours measures speed as Infinity, which is no figure");
   });
 
   test("counts the CPU seconds and the memory of its processes, and its own", async () => {

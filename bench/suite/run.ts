@@ -121,6 +121,9 @@ async function measure(benchmark: Benchmark, side: Side): Promise<SideRound> {
   const unknown = Object.keys(values).find((name) => !(name in benchmark.measures));
   if (unknown !== undefined)
     throw new Error(`${benchmark.name}: ${side.name} measures ${unknown}, which is not declared`);
+  const endless = Object.entries(values).find(([, value]) => !Number.isFinite(value));
+  if (endless !== undefined)
+    throw new Error(`${benchmark.name}: ${side.name} measures ${endless.join(" as ")}, which is no figure`);
   const after = spentBy(processes);
   const spent = (count: (one: Spent) => number | undefined) => difference(before, after, count);
   const peaks = Object.entries(processes).map(([name, pid]) => [name, memoryOf(pid).peakBytes] as const);

@@ -12,10 +12,13 @@ import { readResult } from "./result.ts";
 const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "agent/ask": ["--questions", "2"],
   "agent/crowd": ["--clients", "5"],
+  "compaction/merge": ["--rows", "3000", "--extentRows", "500", "--late", "700"],
+  "fabric/lists": ["--jobs", "100", "--own", "5", "--lists", "5"],
   "kernel/first-body": ["--bytes", "100000"],
   "kernel/otlp": ["--records", "500", "--requests", "2"],
   "kernel/scanner": ["--rows", "1000"],
   "load/bodies": ["--rows", "2000", "--bytes", "65536"],
+  "load/filedrop": ["--rows", "20000", "--files", "20"],
   "load/profile": ["--seconds", "1", "--processes", "1"],
   "load/second-opinion": ["--seconds", "2"],
   "memory/build": ["--memories", "500", "--edges", "2000"],
@@ -83,4 +86,12 @@ test("DuckDB finds the types itself, and agrees", { timeout: 120_000 }, async ()
   const small = ["--rows", "1000", "--settleMs", "1", "--rounds", "1", "--out", out];
   await main(["run", "peers/bulk", "--types", "inferred", ...small]);
   expect(printed.join("\n")).toMatch(/^duckdb-auto +cpu +[0-9.]+/m);
+});
+
+test.each(["own", "turn"])("a merge of nested rows in a process of the kind %s is measured", async (kind) => {
+  const small = ["--rows", "1000", "--extentRows", "500", "--late", "100", "--rounds", "1", "--out", out];
+  await main(["run", "compaction/merge", "--data", "nested", "--process", kind, ...small]);
+  for (const source of ["table", "parquet", "ndjson"]) {
+    expect(printed.join("\n")).toMatch(new RegExp(`^COPY, ${source} +cpu +[0-9.]+`, "m"));
+  }
 });
