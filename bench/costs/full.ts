@@ -60,15 +60,19 @@ export async function measureCosts({ commit, say, ...options }: MeasureOptions):
 type Run = { context: StepContext; say: (line: string) => void; step: ReturnType<typeof stepper> };
 
 async function observeAll(run: Run): Promise<Observations> {
-  const single = await observeSingle(run);
-  const clusters = await observeClusters(run, single.rows);
+  const reason = await whyNoCluster();
+  if (reason !== undefined) run.say(`clusters are left out: ${reason}`);
+  const { queried, ...single } = await observeSingle(run);
+  const rows: QueriedRows = { compacted: queried.home.data, fresh: queried.fresh };
+  const clusters = reason === undefined ? await observeClusters(run, rows) : undefined;
   return {
     ingest: [...single.ingest, ...(clusters?.ingest ?? [])],
     compaction: single.compaction,
     commits: [...single.commits, ...(clusters?.commits ?? [])],
     catalog: clusters?.catalog ?? null,
     // Where there is a cluster, the effect of the cache is that of one and the same kind of node.
-    queries: clusters?.queries ?? single.queries,
+    queries:
+      clusters?.queries ?? (await run.step("queries", () => measureQueries(run.context, queried.home, queried.fresh))),
     memory: { ...single.memory, idleBytes: { ...single.memory.idleBytes, ...clusters?.idleBytes } },
     jobs: [...single.jobs, ...(clusters?.jobs ?? [])],
     sandboxes: await observeSandboxes(run),
@@ -81,29 +85,21 @@ async function observeSingle({ context, step }: Run) {
   const sizes = tableBytesOf(context);
   const memory = await step("memory", () => measureMemory(context));
   const ingest = await step("ingest", () => measureIngest(context));
-  const { queried, fresh } = await step("rows for queries", async () => ({
-    queried: await loadHome(context, { name: "queried", shape: "logs", sizeBytes: sizes.queried }),
+  const queried = await step("rows for queries", async () => ({
+    home: await loadHome(context, { name: "queried", shape: "logs", sizeBytes: sizes.queried }),
     fresh: await writeRows(folder, { name: "fresh", shape: "logs", sizeBytes: sizes.fresh, seed: seed + 1 }),
   }));
-  const compaction = await step("compaction", () => measureCompaction(context, queried));
-  const queries = await step("queries", () => measureQueries(context, queried, fresh));
+  const compaction = await step("compaction", () => measureCompaction(context, queried.home));
   const catalog = await step("commits and jobs", () =>
     withSqlite(folder, "measured", async (on) => ({
       commits: await measureCommits(context, on),
       jobs: await measureJobs(context, on),
     })),
   );
-  const rows: QueriedRows = { compacted: queried.data, fresh };
-  return { memory, ingest, compaction, queries, ...catalog, rows };
+  return { memory, ingest, compaction, ...catalog, queried };
 }
 
-/** Undefined where no cluster can be started. */
-async function observeClusters({ context, say, step }: Run, rows: QueriedRows) {
-  const reason = await whyNoCluster();
-  if (reason !== undefined) {
-    say(`clusters are left out: ${reason}`);
-    return undefined;
-  }
+async function observeClusters({ context, step }: Run, rows: QueriedRows) {
   const sync = await step("cluster, sync", () => measureSyncCluster(context, rows));
   const staged = await step("cluster, staged", () => measureStagedCluster(context));
   return { ...sync, ingest: [...sync.ingest, ...staged] };
