@@ -9,9 +9,10 @@ import { valuesByFlag } from "../suite/commands/flags.ts";
 import { probeMachine } from "../suite/probe.ts";
 import { revisionHere } from "../suite/revision.ts";
 import { printProof } from "./print.ts";
-import { prove, sha256, type Proof } from "./prove.ts";
+import type { Proof } from "./proof-file.ts";
+import { prove, sha256 } from "./prove.ts";
 
-const FLAGS = ["costs", "out", "only", "seconds", "seed"];
+const FLAGS = new Set(["costs", "out", "only", "seconds", "seed"]);
 
 /** Loads that the costs have not seen: predicted, then run. */
 export const proof: Command = {
@@ -21,7 +22,7 @@ export const proof: Command = {
     "under quotas of CPU and compares; as root",
   run: async (args, signal) => {
     const values = valuesByFlag(args);
-    const unknown = [...values.keys()].find((name) => !FLAGS.includes(name));
+    const unknown = [...values.keys()].find((name) => !FLAGS.has(name));
     if (unknown !== undefined) throw new UsageError(`proof takes no --${unknown}`);
     const one = (name: string) => values.get(name)?.at(-1);
     const path = one("costs");

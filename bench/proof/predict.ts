@@ -1,29 +1,17 @@
 import { costModel } from "../../src/capacity/costs/cost-model.ts";
 import type { Costs } from "../../src/capacity/costs/costs.ts";
 import { bottlenecksOf } from "../../src/capacity/model/bottlenecks.ts";
-import { demandOf, ROLES, type Role } from "../../src/capacity/model/demand.ts";
+import { demandOf, ROLES } from "../../src/capacity/model/demand.ts";
 import { ingestLatency } from "../../src/capacity/model/latency.ts";
 import type { Workload } from "../../src/capacity/workload/workload.ts";
 import { synthetic } from "../support/shapes.ts";
 import type { Case } from "./cases.ts";
-
-/** What the plan says of a case, before it is run. */
-export type Prediction = {
-  /** Busy cores by role, at the rate of the case. */
-  cores: Readonly<Partial<Record<Role, number>>>;
-  /** Requests a second that the first bottleneck lets through, and its name. */
-  saturation: { perSecond: number; name: string };
-  /** Milliseconds, at the rate of the case. */
-  p99Ms: number;
-  /** Of one raw byte, before any merge. */
-  storedPerRawByte: number;
-  /** PUTs of the object store a second; null in one process. */
-  putsPerSecond: number | null;
-};
+import type { Prediction } from "./proof-file.ts";
 
 const SAMPLE_ROWS = 200;
 const SECONDS_PER_DAY = 86_400;
 
+/** Before it is run. */
 export function predictionOf(each: Case, costs: Costs): Prediction {
   const measured = costModel(costs);
   // The runs are too short for merges, which are switched off.
@@ -36,7 +24,12 @@ export function predictionOf(each: Case, costs: Costs): Prediction {
   if (first === undefined) throw new Error(`${each.name} has no bottleneck`);
   const [stream] = workload.ingest;
   if (stream === undefined) throw new Error(`${each.name} has no rows`);
-  const roles = planned.map((role) => ({ ...role, utilization: { peak: demand.cores[role.role] / each.quota } }));
+  const roles = planned.map(({ role, nodes, cores }) => ({
+    role,
+    nodes,
+    cores,
+    utilization: { peak: demand.cores[role] / cores },
+  }));
   const put = demand.storeRequestsPerSecond["put"];
   return {
     cores: Object.fromEntries(used.map((role) => [role, demand.cores[role]])),

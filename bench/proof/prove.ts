@@ -1,7 +1,5 @@
 import { createHash, randomUUID } from "node:crypto";
-import { z } from "zod";
 import type { Costs } from "../../src/capacity/costs/costs.ts";
-import { machineSchema } from "../../src/capacity/machine.ts";
 import { sleep, systemClock } from "../../src/core/clock.ts";
 import { openLoad, type Load } from "../load/drive/drive-load.ts";
 import type { LoadRun } from "../load/drive/load-run.ts";
@@ -10,43 +8,9 @@ import type { Profile } from "../load/profiles/profile.ts";
 import { scrape } from "../support/scrape.ts";
 import { startBenchServer } from "../support/server.ts";
 import { HELD_OUT, type Case } from "./cases.ts";
-import { predictionOf, type Prediction } from "./predict.ts";
+import { predictionOf } from "./predict.ts";
+import type { Measured, Prediction, Proof } from "./proof-file.ts";
 import { quotaOf, type Quota } from "./quota.ts";
-
-const prediction = z.object({
-  cores: z.record(z.string(), z.number()),
-  saturation: z.object({ perSecond: z.number(), name: z.string() }),
-  p99Ms: z.number(),
-  storedPerRawByte: z.number(),
-  putsPerSecond: z.number().nullable(),
-});
-
-const measured = z.object({
-  cores: z.record(z.string(), z.number()),
-  saturationPerSecond: z.number(),
-  p99Ms: z.number(),
-  storedPerRawByte: z.number(),
-  putsPerSecond: z.number().nullable(),
-  /** Generators, as a share of the machine. */
-  generatorShare: z.number(),
-  marks: z.array(z.string()),
-});
-type Measured = z.output<typeof measured>;
-
-/** A plan that was written first, and what came of it. */
-export const proofSchema = z.object({
-  schema: z.literal(1),
-  kind: z.literal("proof"),
-  startedAt: z.iso.datetime(),
-  commit: z.string().nullable(),
-  machine: machineSchema,
-  /** SHA-256 of the file of costs, and of the predictions as JSON, written before the first run. */
-  costsSha256: z.string(),
-  predictionsSha256: z.string(),
-  seconds: z.number(),
-  cases: z.array(z.object({ name: z.string(), mode: z.string(), predicted: prediction, measured })),
-});
-export type Proof = z.output<typeof proofSchema>;
 
 export type ProveOptions = {
   costs: Costs;

@@ -25,9 +25,9 @@ export const report: Command = {
     const { paths, page, goalsPath, updates } = argumentsIn(args);
     const text = await readFile(goalsPath, "utf8");
     const goals = goalsIn(text, goalsPath);
-    const { results, growth } = await readFiles(paths);
+    const { results, growth, heldOut } = await readFiles(paths);
     const evidence = await evidenceByGoal(goals, results);
-    const whole = { release: VERSION, goals: withNewest(goals, evidence), results, growth };
+    const whole = { release: VERSION, goals: withNewest(goals, evidence), results, growth, heldOut };
     printReport(whole);
     if (page !== undefined) {
       await mkdir(dirname(page), { recursive: true });

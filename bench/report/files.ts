@@ -2,20 +2,27 @@ import { readdir, readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { z } from "zod";
 import { systemCodeOf } from "../../src/core/errors.ts";
+import { comparedIn, proofSchema, type Proof } from "../proof/proof-file.ts";
 import { readResult, type Result } from "../suite/result.ts";
 import { growthSchema, type Growth } from "./growth.ts";
+import type { HeldOut } from "./report.ts";
 
 /** What a report is made from, by the kinds of its files. */
-export type ReportFiles = { results: Result[]; growth: Growth[] };
+export type ReportFiles = { results: Result[]; growth: Growth[]; heldOut: HeldOut[] };
 
 const KIND = z.object({ kind: z.string() });
 
-/** Reads result files and curves. Rejects with a sentence for one that is neither. */
+/** Reads result files, curves and proofs. Rejects with a sentence for one that is none of them. */
 export async function readFiles(paths: readonly string[]): Promise<ReportFiles> {
-  const files: ReportFiles = { results: [], growth: [] };
+  const files: ReportFiles = { results: [], growth: [], heldOut: [] };
   for (const path of paths) {
     const found: unknown = JSON.parse(await readFile(path, "utf8"));
-    if (!KIND.safeParse(found).success) {
+    const kind = KIND.safeParse(found).data?.kind;
+    if (kind === "proof") {
+      files.heldOut.push(...comparedIn(proofIn(found, path)));
+      continue;
+    }
+    if (kind === undefined) {
       files.results.push(await readResult(path));
       continue;
     }
@@ -27,6 +34,13 @@ export async function readFiles(paths: readonly string[]): Promise<ReportFiles> 
     files.growth.push(growth.data);
   }
   return files;
+}
+
+function proofIn(found: unknown, path: string): Proof {
+  const proof = proofSchema.safeParse(found);
+  if (proof.success) return proof.data;
+  const [issue] = proof.error.issues;
+  throw new Error(`${path} is no proof: ${issue?.path.join(".")}: ${issue?.message}`);
 }
 
 /** Paths of the files of a folder that hold JSON, by name; none where there is no folder. */
