@@ -55,5 +55,8 @@ export function queryLatency({ workload, model, query, roles }: Asked & { query:
 function waitOf(roles: Asked["roles"], role: Role, serviceSeconds: number, q: number): number {
   const size = roles.find((each) => each.role === role);
   if (size === undefined) return Infinity;
-  return waitQuantile({ servers: size.cores, utilization: size.utilization.peak, serviceSeconds }, q);
+  // A part of a core is one that takes longer.
+  const servers = Math.max(1, Math.floor(size.cores));
+  const perServer = size.cores / servers;
+  return waitQuantile({ servers, utilization: size.utilization.peak, serviceSeconds: serviceSeconds / perServer }, q);
 }
