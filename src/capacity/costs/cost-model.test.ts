@@ -8,24 +8,26 @@ describe("what costs say of ingest", () => {
   it("finds the coefficients that the observations were made with", () => {
     const costs = model.ingest("single");
     const cpu = (amount: object) =>
-      costs.cpu("server", { requests: 0, bytes: 0, commits: 0, seconds: 0, shape: "logs", ...amount });
+      costs.cpu("server", { requests: 0, bytes: 0, commits: 0, flushes: 0, seconds: 0, shape: "logs", ...amount });
     expect(cpu({ requests: 1 })).toBeCloseTo(TRUE.perRequest, 7);
     expect(cpu({ bytes: 1e6 }) / (1e6 * TRUE.perByte)).toBeCloseTo(1, 1);
-    expect(cpu({ commits: 1 }) / TRUE.perCommit).toBeCloseTo(1, 1);
+    // With one table each commit is of one flush.
+    expect((cpu({ commits: 1 }) + cpu({ flushes: 1 })) / TRUE.perCommit).toBeCloseTo(1, 1);
     expect(cpu({ bytes: 1e6, shape: "wide" }) / (2e6 * TRUE.perByte)).toBeCloseTo(1, 1);
   });
 
   it("predicts a load that it has not seen", () => {
     const load = sampleIngest("single", { bodyBytes: 300_000, perSecond: 70, clients: 16 });
     const costs = model.ingest("single");
-    const commits = costs.commitsPerSecond(70, 300_000);
-    const cpu = costs.cpu("server", { requests: 70, bytes: 70 * 300_000, commits, seconds: 1, shape: "logs" });
+    const gathered = costs.gathered({ requestsPerSecond: 70, bodyBytes: 300_000, tables: 1, clients: 16 });
+    const cpu = costs.cpu("server", { requests: 70, bytes: 70 * 300_000, ...gathered, seconds: 1, shape: "logs" });
     expect((cpu * load.seconds) / (load.cpuSeconds.server ?? 0)).toBeCloseTo(1, 1);
   });
 
   it("takes what a shape costs more in one process for a cluster that was not measured with it", () => {
     const costs = model.ingest("staged");
-    const of = (shape: string) => costs.cpu("ingest", { requests: 0, bytes: 1e9, commits: 0, seconds: 0, shape });
+    const of = (shape: string) =>
+      costs.cpu("ingest", { requests: 0, bytes: 1e9, commits: 0, flushes: 0, seconds: 0, shape });
     expect(of("wide") / of("logs")).toBeGreaterThan(1.3);
     expect(() => of("cats")).toThrow("the costs know no rows of the shape cats; take the nearest of logs, wide");
   });
@@ -37,7 +39,7 @@ describe("what costs say of ingest", () => {
 
   it("goes by the speed of cores that is given", () => {
     const faster = costModel({ ...SAMPLE_COSTS, given: { coreSpeed: 2 } });
-    const amount = { requests: 1, bytes: 1e6, commits: 1, seconds: 0, shape: "logs" };
+    const amount = { requests: 1, bytes: 1e6, commits: 1, flushes: 0, seconds: 0, shape: "logs" };
     expect(faster.ingest("single").cpu("server", amount) * 2).toBeCloseTo(
       model.ingest("single").cpu("server", amount),
       9,

@@ -14,7 +14,19 @@ export type CostModel = {
 };
 
 /** What comes in of one stream, in a second or any other span. */
-export type IngestAmount = { requests: number; bytes: number; commits: number; seconds: number; shape: string };
+export type IngestAmount = {
+  requests: number;
+  bytes: number;
+  /** Of the catalog: each may be of several flushes. */
+  commits: number;
+  /** Of tables: each has the bodies of one that gathered. */
+  flushes: number;
+  seconds: number;
+  shape: string;
+};
+
+/** What comes to one node, where each client has one request under way. */
+export type GatheredLoad = { requestsPerSecond: number; bodyBytes: number; tables: number; clients: number };
 
 export type IngestCosts = {
   parts: readonly CostPart[];
@@ -23,8 +35,10 @@ export type IngestCosts = {
   main: (part: CostPart, amount: IngestAmount) => number;
   /** Of a part: see `Fit.errorP90`. */
   errorP90: (part: CostPart) => number;
-  /** Commits a second of `requests` to one table on one node. */
-  commitsPerSecond: (requestsPerSecond: number, bodyBytes: number) => number;
+  /** Whether a committer commits what all nodes have gathered, or each node its own. */
+  isCommittedByOne: boolean;
+  /** Commits and flushes a second of requests to so many tables on one node. */
+  gathered: (load: GatheredLoad) => { commits: number; flushes: number };
   /** Seconds from sending to acknowledgement on a machine with little to do. */
   latency: (bodyBytes: number) => { p50: number; p99: number };
   /** Requests to the object store by kind. */
@@ -84,7 +98,10 @@ function ingestCosts(costs: Costs, deployment: IngestObservation["deployment"], 
   }
   const parts = [...new Set(all.flatMap(({ cpuSeconds }) => Object.keys(cpuSeconds) as CostPart[]))];
   const shapes = [...new Set(all.map(({ shape }) => shape))];
-  const names = ["requests", "commits", "seconds", ...shapes.map(byteTerm)];
+  const groups = groupsOf(all);
+  const termsOf = observedTerms(groups);
+  // The terms of clusters are told apart by whether requests passed an edge; plans always have one.
+  const names = ["requests", "direct requests", "commits", "flushes", "seconds", ...shapes.map(byteTerm)];
   const fitOf = (part: CostPart, values: (of: IngestObservation) => number | undefined): Fit => {
     const own = all.filter(({ viaEdge }) => part !== "edge" || viaEdge);
     return fit(
@@ -104,12 +121,14 @@ function ingestCosts(costs: Costs, deployment: IngestObservation["deployment"], 
   const shapeFactor = shapeFactors(costs, shapes);
   const spent = (one: Fit | undefined, amount: IngestAmount) =>
     one === undefined ? 0 : valueOf(one.coefficients, amountTerms(amount, shapeFactor)) / speed;
-  const group = fit(groupPoints(all), ["rate", "rateBytes"]);
   const [p50, p99] = (["p50", "p99"] as const).map((which) => latencyFit(costs, all, which));
   const kinds = [...new Set(all.flatMap(({ storeRequests }) => Object.keys(storeRequests)))];
   const requests = kinds.map((kind) => {
     const points = all.map((each) => ({ terms: termsOf(each), value: each.storeRequests[kind] ?? 0 }));
-    return [kind, points.some(({ value }) => value > 0) ? fit(points, ["commits", "seconds"]) : undefined] as const;
+    return [
+      kind,
+      points.some(({ value }) => value > 0) ? fit(points, ["flushes", "commits", "seconds"]) : undefined,
+    ] as const;
   });
   const wal = all.filter(({ walBytes }) => walBytes !== null);
   const walFit =
@@ -125,8 +144,8 @@ function ingestCosts(costs: Costs, deployment: IngestObservation["deployment"], 
     cpu: (part, amount) => spent(cpu.get(part), amount),
     main: (part, amount) => spent(main.get(part), amount),
     errorP90: (part) => cpu.get(part)?.errorP90 ?? 0,
-    commitsPerSecond: (rate, bodyBytes) =>
-      rate / (1 + valueOf(group.coefficients, { rate, rateBytes: rate * bodyBytes })),
+    isCommittedByOne: deployment === "staged",
+    gathered: (load) => gatheredOf(groups, load),
     latency: (bodyBytes) => ({
       p50: valueOf(p50?.coefficients ?? {}, { one: 1, bytes: bodyBytes }),
       p99: valueOf(p99?.coefficients ?? {}, { one: 1, bytes: bodyBytes }),
@@ -135,7 +154,9 @@ function ingestCosts(costs: Costs, deployment: IngestObservation["deployment"], 
       Object.fromEntries(
         requests.map(([kind, one]) => [
           kind,
-          one === undefined ? 0 : valueOf(one.coefficients, { commits: amount.commits, seconds: amount.seconds }),
+          one === undefined
+            ? 0
+            : valueOf(one.coefficients, { flushes: amount.flushes, commits: amount.commits, seconds: amount.seconds }),
         ]),
       ),
     walBytes: ({ requests: count, commits, seconds }) =>
@@ -147,16 +168,35 @@ function ingestCosts(costs: Costs, deployment: IngestObservation["deployment"], 
 
 const byteTerm = (shape: string) => `bytes of ${shape}`;
 
-function termsOf({ requests, commits, seconds, shape, rawBytes }: IngestObservation): Record<string, number> {
-  return { requests, commits, seconds, [byteTerm(shape)]: rawBytes };
+/** What an observation counted, by the coefficients that it goes with. */
+function observedTerms(groups: Groups) {
+  return (each: IngestObservation): Record<string, number> => {
+    const { requests, commits, seconds, shape, rawBytes, viaEdge, deployment } = each;
+    return {
+      requests,
+      "direct requests": deployment === "single" || viaEdge ? 0 : requests,
+      commits,
+      flushes: knownFlushes(each) ?? gatheredIn(groups, each).flushes,
+      seconds,
+      [byteTerm(shape)]: rawBytes,
+    };
+  };
+}
+
+/** In a cluster each flush is a PUT, and in staged mode each commit is one more. Undefined where it was not counted. */
+function knownFlushes({ deployment, storeRequests, commits, tables }: IngestObservation): number | undefined {
+  const puts = storeRequests["put"] ?? 0;
+  if (deployment === "sync" && puts > 0) return puts;
+  if (deployment === "staged" && puts > commits) return puts - commits;
+  return tables === 1 ? commits : undefined;
 }
 
 type ShapeFactor = (shape: string) => { shape: string; factor: number };
 
 function amountTerms(amount: IngestAmount, factorOf: ShapeFactor): Record<string, number> {
-  const { requests, commits, seconds, bytes } = amount;
+  const { requests, commits, flushes, seconds, bytes } = amount;
   const { shape, factor } = factorOf(amount.shape);
-  return { requests, commits, seconds, [byteTerm(shape)]: bytes * factor };
+  return { requests, commits, flushes, seconds, [byteTerm(shape)]: bytes * factor };
 }
 
 /**
@@ -185,16 +225,49 @@ function unknownShape({ ingest }: Costs, shape: string): Error {
 }
 
 /**
- * Group commit: while a flush of a table is under way, what arrives for it gathers. So the requests of one commit beyond
- * the first are those of a span, which grows with the bodies.
+ * Group commit: what arrives while a flush or a commit is under way gathers for the next one. So the requests of one are
+ * those of a span, which grows with the bodies. A flush has the requests of one table, a commit the flushes of all.
  */
-function groupPoints(all: readonly IngestObservation[]): FitPoint[] {
-  const points = all.map(({ requests, commits, seconds, tables, bodyBytes }) => {
-    const rate = requests / seconds / tables;
-    return { terms: { rate, rateBytes: rate * bodyBytes }, value: requests / Math.max(1, commits) - 1 };
-  });
-  // Where each request had a commit of its own, the fit has nothing to say but zero.
-  return points.some(({ value }) => value > 0) ? points : [{ terms: { rate: 0, rateBytes: 0 }, value: 1 }];
+type Groups = { commits: Fit; flushes: Fit };
+
+const GROUP_TERMS = ["one", "rate", "rateBytes"];
+
+function groupsOf(all: readonly IngestObservation[]): Groups {
+  // A lone client's requests never meet.
+  const several = all.some(({ clients }) => clients > 1) ? all.filter(({ clients }) => clients > 1) : all;
+  const points = (of: (each: IngestObservation) => number | undefined): FitPoint[] =>
+    several.flatMap((each) => {
+      const { requests, seconds, bodyBytes } = each;
+      const count = of(each);
+      const rate = requests / seconds;
+      return count === undefined
+        ? []
+        : [{ terms: { one: 1, rate, rateBytes: rate * bodyBytes }, value: requests / Math.max(1, count) }];
+    });
+  return {
+    commits: fit(
+      points(({ commits }) => commits),
+      GROUP_TERMS,
+    ),
+    flushes: fit(points(knownFlushes), GROUP_TERMS),
+  };
+}
+
+function gatheredIn(groups: Groups, { requests, seconds, bodyBytes, tables, clients }: IngestObservation) {
+  const load = { requestsPerSecond: requests / seconds, bodyBytes, tables, clients };
+  const { commits, flushes } = gatheredOf(groups, load);
+  return { commits: commits * seconds, flushes: flushes * seconds };
+}
+
+function gatheredOf(
+  { commits, flushes }: Groups,
+  { requestsPerSecond: rate, bodyBytes, tables, clients }: GatheredLoad,
+) {
+  const perGroup = (group: Fit, own: number) => {
+    const met = valueOf(group.coefficients, { one: 1, rate: own, rateBytes: own * bodyBytes });
+    return Math.max(1, Math.min(clients, met));
+  };
+  return { commits: rate / perGroup(commits, rate), flushes: rate / perGroup(flushes, rate / tables) };
 }
 
 const LITTLE_TO_DO = 0.45;

@@ -1,4 +1,4 @@
-import type { CostModel, IngestAmount } from "../costs/cost-model.ts";
+import type { CostModel, IngestAmount, IngestCosts } from "../costs/cost-model.ts";
 import type { CostPart } from "../costs/costs.ts";
 import type { IngestStream, QueryStream, Workload } from "../workload/workload.ts";
 
@@ -40,14 +40,17 @@ export function demandOf(workload: Workload, model: CostModel, when: When, { ing
   const store = new Map<string, number>();
   const count = (kind: string, perSecond: number) => store.set(kind, (store.get(kind) ?? 0) + perSecond);
   // What a process spends on nothing but being there is counted once, not for each stream.
-  const idle: IngestAmount = { requests: 0, bytes: 0, commits: 0, seconds: 1, shape: workload.ingest[0]?.shape ?? "" };
-  const streams: IngestAmount[] = [idle];
+  const idle: IngestAmount = {
+    requests: 0,
+    bytes: 0,
+    commits: 0,
+    flushes: 0,
+    seconds: 1,
+    shape: workload.ingest[0]?.shape ?? "",
+  };
+  const nodes = mode === "single" ? 1 : ingestNodes;
+  const streams = [idle, ...workload.ingest.map((stream) => amountOf(stream, when, costs, nodes))];
   for (const stream of workload.ingest) {
-    const amount = amountOf(stream, when, costs.commitsPerSecond, mode === "sync" ? ingestNodes : 1);
-    streams.push(amount);
-    commits += amount.commits;
-    requests += amount.requests;
-    bytes += amount.bytes;
     rows += rateOf(stream, when);
     const merge = model.compaction(stream.shape);
     const compactor: Role = mode === "single" ? "server" : "compaction";
@@ -63,6 +66,9 @@ export function demandOf(workload: Workload, model: CostModel, when: When, { ing
       if (role !== undefined) tally.add(role, spent, costs.main(part, amount), costs.errorP90(part));
       else if (part === "postgres") postgres += spent;
     }
+    commits += amount.commits;
+    requests += amount.requests;
+    bytes += amount.bytes;
     wal += costs.walBytes(amount);
     for (const [kind, perSecond] of Object.entries(costs.storeRequests(amount))) count(kind, perSecond);
   }
@@ -99,17 +105,23 @@ export function rateOf(stream: IngestStream, { at, factor }: When): number {
   return stream.rows * factor * (at === "peak" ? stream.peak_factor : 1);
 }
 
-function amountOf(
-  stream: IngestStream,
-  when: When,
-  commitsOf: (requestsPerSecond: number, bodyBytes: number) => number,
-  nodes: number,
-): IngestAmount {
+/** Each node gathers what comes to it; in staged mode one committer commits what all have gathered. */
+function amountOf(stream: IngestStream, when: When, costs: IngestCosts, nodes: number): IngestAmount {
   const rows = rateOf(stream, when);
   const requests = rows / stream.rows_per_request;
-  const lines = stream.tables * nodes;
-  const commits = lines * commitsOf(requests / lines, stream.rows_per_request * stream.bytes_per_row);
-  return { requests, bytes: rows * stream.bytes_per_row, commits, seconds: 0, shape: stream.shape };
+  const bodyBytes = stream.rows_per_request * stream.bytes_per_row;
+  const { tables, clients } = stream;
+  const load = { requestsPerSecond: requests / nodes, bodyBytes, tables, clients: clients / nodes };
+  const { commits, flushes } = costs.gathered(load);
+  const together = { requestsPerSecond: requests, bodyBytes, tables: 1, clients: Infinity };
+  return {
+    requests,
+    bytes: rows * stream.bytes_per_row,
+    commits: costs.isCommittedByOne ? costs.gathered(together).commits : commits * nodes,
+    flushes: flushes * nodes,
+    seconds: 0,
+    shape: stream.shape,
+  };
 }
 
 /** Queries a second, and the raw bytes of the rows that one of them spans. */

@@ -24,7 +24,7 @@ export function ingestLatency({ workload, model, stream, roles }: Asked & { stre
   const costs = model.ingest(mode);
   const quiet = costs.latency(bodyBytes);
   const part = mode === "single" ? "server" : "ingest";
-  const one = { requests: 1, bytes: bodyBytes, commits: 1, seconds: 0, shape: stream.shape };
+  const one = { requests: 1, bytes: bodyBytes, commits: 1, flushes: 1, seconds: 0, shape: stream.shape };
   const serviceSeconds = costs.cpu(part, one);
   const wait = (q: number) => waitOf(roles, part, serviceSeconds, q);
   const { storePutMs = 0, networkMs = 0 } = model.costs.given;
