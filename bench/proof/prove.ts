@@ -1,12 +1,15 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { Costs } from "../../src/capacity/costs/costs.ts";
 import { sleep, systemClock } from "../../src/core/clock.ts";
+import type { ColumnSpec } from "../../src/format/types.ts";
 import { openLoad, type Load } from "../load/drive/drive-load.ts";
 import type { LoadRun } from "../load/drive/load-run.ts";
 import { BOUNDS, findSaturation } from "../load/drive/saturation.ts";
 import type { Profile } from "../load/profiles/profile.ts";
+import { withCatalog } from "../support/catalog.ts";
 import { scrape } from "../support/scrape.ts";
 import { startBenchServer } from "../support/server.ts";
+import { SHAPES } from "../support/shapes.ts";
 import { HELD_OUT, type Case } from "./cases.ts";
 import { predictionOf } from "./predict.ts";
 import type { Measured, Prediction, Proof } from "./proof-file.ts";
@@ -52,6 +55,7 @@ export function sha256(text: string): string {
 /** What a case runs on. */
 type Subject = {
   url: string;
+  createTable: (name: string, columns: readonly ColumnSpec[]) => Promise<void>;
   /** By role. */
   pids: Readonly<Record<string, number>>;
   cpuSeconds: () => Readonly<Record<string, number>>;
@@ -70,6 +74,8 @@ async function runCase(each: Case, plan: Prediction, options: ProveOptions): Pro
       quotas.push(quota);
       await quota.hold(pid);
     }
+    // Declared, as in the runs that costs are fitted to.
+    for (let i = 0; i < each.tables; i++) await subject.createTable(`load_${i}`, SHAPES[each.shape].columns);
     const { seed, signal } = options;
     const load = await openLoad({ url: subject.url, profile: profileOf(each), seed, signal, processes: 1 });
     try {
@@ -160,6 +166,9 @@ async function startSingle(): Promise<Subject> {
   const server = await startBenchServer();
   return {
     url: server.url,
+    createTable: async (name, columns) => {
+      await withCatalog(server.home, (catalog) => catalog.createTable({ database: "default", name, columns }), "admin");
+    },
     pids: { server: server.pid },
     cpuSeconds: () => ({ server: server.cpuSeconds() }),
     counts: async () => ({ storedBytes: await committedBytes(server.url), puts: 0 }),
@@ -174,6 +183,7 @@ async function startCluster(mode: "sync" | "staged"): Promise<Subject> {
   const roles = ["edge", "ingest", "committer", "query"] as const;
   return {
     url: cluster.edgeUrl,
+    createTable: (name, columns) => cluster.createTable(name, columns),
     pids: Object.fromEntries(
       roles.flatMap((role) => {
         const pid = cluster.pids.get(role);
