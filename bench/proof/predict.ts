@@ -31,10 +31,11 @@ export function predictionOf(each: Case, costs: Costs): Prediction {
     utilization: { peak: demand.cores[role] / cores },
   }));
   const put = demand.storeRequestsPerSecond["put"];
+  const { p99 } = ingestLatency({ workload, model, stream, peak: demand, roles });
   return {
     cores: Object.fromEntries(used.map((role) => [role, demand.cores[role]])),
     saturation: { perSecond: first.factor * each.requestsPerSecond, name: first.name },
-    p99Ms: ingestLatency({ workload, model, stream, peak: demand, roles }).p99 * 1_000,
+    p99Ms: Number.isFinite(p99) ? p99 * 1_000 : null,
     storedPerRawByte: model.ingest(each.mode).storedPerRawByte(each.shape),
     putsPerSecond: each.mode === "single" ? null : (put ?? 0),
   };

@@ -8,8 +8,8 @@ const prediction = z.object({
   cores: z.record(z.string(), z.number()),
   /** Requests a second that the first bottleneck lets through, and its name. */
   saturation: z.object({ perSecond: z.number(), name: z.string() }),
-  /** At the rate of the case. */
-  p99Ms: z.number(),
+  /** At the rate of the case; null where the plan says that it cannot be held. */
+  p99Ms: z.number().nullable(),
   /** Of one raw byte, before any merge. */
   storedPerRawByte: z.number(),
   /** Of the object store; null in one process. */
@@ -64,9 +64,9 @@ export function comparedIn({ cases }: Pick<Proof, "cases">): HeldOut[] {
     const rows = [
       ...cores,
       row("saturation", "/s", predicted.saturation.perSecond, seen.saturationPerSecond, WANTED.saturation),
-      row("p99", "ms", predicted.p99Ms, seen.p99Ms, WANTED.cores),
       row("at rest", "per raw byte", predicted.storedPerRawByte, seen.storedPerRawByte, WANTED.stored),
     ];
+    if (predicted.p99Ms !== null) rows.push(row("p99", "ms", predicted.p99Ms, seen.p99Ms, WANTED.cores));
     if (predicted.putsPerSecond !== null && seen.putsPerSecond !== null)
       rows.push(row("PUTs", "/s", predicted.putsPerSecond, seen.putsPerSecond, WANTED.cores));
     return rows;

@@ -88,5 +88,5 @@ test("a miss is a share of what was predicted, and what idles is not compared", 
     marks: [],
   };
   const rows = comparedIn({ cases: [{ name: "a", mode: "single", predicted, measured }] });
-  expect(rows.map(({ measure }) => measure)).toEqual(["CPU of server", "saturation", "p99", "at rest"]);
+  expect(rows.map(({ measure }) => measure)).toEqual(["CPU of server", "saturation", "at rest", "p99"]);
 });

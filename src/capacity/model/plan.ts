@@ -5,7 +5,7 @@ import { bottlenecksOf, type Bottleneck } from "./bottlenecks.ts";
 import { demandOf, queryLoad, ROLES, type Demand, type Role } from "./demand.ts";
 import { ingestLatency, queryLatency, type Latency } from "./latency.ts";
 import { needsOf } from "./needs.ts";
-import { sizeOf, type Loss, type RoleSize } from "./sizing.ts";
+import { MAX_MAIN, sizeOf, type Loss, type RoleNeed, type RoleSize } from "./sizing.ts";
 import { storageOf, type Storage } from "./storage.ts";
 
 /** The answer. Everything at the peak has the peaks of all streams at once. */
@@ -122,7 +122,7 @@ function sizesFor(workload: Workload, model: CostModel, factor: number): Sized {
       const size = sizeOf(need, loss);
       const p90 = sizeOf({ ...need, cores: need.cores * error, main: need.main * error }, loss);
       if (size === undefined) {
-        sized.unreached.push(unreachable(need.role, need.isLed, need.cores, loss));
+        sized.unreached.push(unreachable(need, loss));
         continue;
       }
       const perNode = need.isLed ? 1 : size.nodes;
@@ -142,11 +142,12 @@ function roundUp(bytes: number, step: number): number {
   return Math.ceil(bytes / step) * step;
 }
 
-function unreachable(role: Role, isLed: boolean, cores: number, { maxCores }: Loss): string {
+function unreachable({ role, isLed, cores, main }: RoleNeed, { maxCores }: Loss): string {
   const needed = `${role} needs ${cores.toFixed(1)} busy cores at the peak`;
-  return isLed
-    ? `${needed}, and one node does all of its work: with ${maxCores} cores at most it cannot; split the tables over two deployments`
-    : `${needed}: more than the nodes within bounds have; raise max_cores`;
+  if (!isLed) return `${needed}: more than the nodes within bounds have; raise max_cores`;
+  const limit =
+    main > MAX_MAIN ? `its first thread would be ${(main * 100).toFixed(0)} % busy` : `${maxCores} cores are the most`;
+  return `${needed}, and one node does all of its work: ${limit}; send larger requests, or split the tables over two deployments`;
 }
 
 /** `ENGINE_CATALOG_MAX_CONNS` as it comes, and what recall opens beside it. */

@@ -33,8 +33,8 @@ export type RoleSize = {
 
 /** After a loss nodes may be as busy as this, and first threads at any time. */
 const MAX_AFTER_LOSS = 0.9;
-const MAX_MAIN = 0.85;
-export const MAX_NODES = 64;
+export const MAX_MAIN = 0.85;
+const MAX_NODES = 64;
 const CORES = [1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192];
 
 /** The fewest cores in all, then the fewest nodes. Undefined where no number of nodes within bounds is enough. */
