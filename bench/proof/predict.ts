@@ -1,7 +1,7 @@
 import { costModel } from "../../src/capacity/costs/cost-model.ts";
 import type { Costs } from "../../src/capacity/costs/costs.ts";
 import { bottlenecksOf } from "../../src/capacity/model/bottlenecks.ts";
-import { demandOf, ROLES } from "../../src/capacity/model/demand.ts";
+import { amountOf, busyCores, demandOf, ROLES, type Role } from "../../src/capacity/model/demand.ts";
 import { ingestLatency } from "../../src/capacity/model/latency.ts";
 import type { Workload } from "../../src/capacity/workload/workload.ts";
 import { synthetic } from "../support/shapes.ts";
@@ -18,6 +18,8 @@ export function predictionOf(each: Case, costs: Costs): Prediction {
   const model = { ...measured, compaction: (shape: string) => ({ ...measured.compaction(shape), cpuPerRawByte: 0 }) };
   const workload = workloadOf(each);
   const demand = demandOf(workload, model, { at: "mean", factor: 1 }, { ingestNodes: 1 });
+  const crowd = demandOf(workload, model, { at: "mean", factor: 1, isCrowded: true }, { ingestNodes: 1 });
+  const busy = (role: Role) => busyCores({ usual: demand.cores[role], crowded: crowd.cores[role], cores: each.quota });
   const used = ROLES.filter((role) => demand.cores[role] > 0);
   const planned = used.map((role) => ({ role, nodes: 1, cores: each.quota }));
   const [first] = bottlenecksOf(workload, model, planned);
@@ -28,15 +30,17 @@ export function predictionOf(each: Case, costs: Costs): Prediction {
     role,
     nodes,
     cores,
-    utilization: { peak: demand.cores[role] / cores },
+    utilization: { peak: busy(role) / cores },
   }));
+  const ingest = model.ingest(each.mode);
+  const amount = amountOf(stream, { at: "mean", factor: 1 }, ingest, 1);
   const put = demand.storeRequestsPerSecond["put"];
   const { p99 } = ingestLatency({ workload, model, stream, peak: demand, roles });
   return {
-    cores: Object.fromEntries(used.map((role) => [role, demand.cores[role]])),
+    cores: Object.fromEntries(used.map((role) => [role, busy(role)])),
     saturation: { perSecond: first.factor * each.requestsPerSecond, name: first.name },
     p99Ms: Number.isFinite(p99) ? p99 * 1_000 : null,
-    storedPerRawByte: model.ingest(each.mode).storedPerRawByte(each.shape),
+    storedPerRawByte: ingest.storedBytes(amount) / amount.bytes,
     putsPerSecond: each.mode === "single" ? null : (put ?? 0),
   };
 }
@@ -67,7 +71,8 @@ function workloadOf(each: Case): Workload {
         : [
             {
               name: "asked",
-              class: "group",
+              // Nothing is merged here.
+              class: "fresh",
               reads: "rows",
               rate: each.queries.perSecond,
               // The rows that are there before, as if they had come at this rate.

@@ -19,7 +19,13 @@ describe("what costs say of ingest", () => {
   it("predicts a load that it has not seen", () => {
     const load = sampleIngest("single", { bodyBytes: 300_000, perSecond: 70, clients: 16 });
     const costs = model.ingest("single");
-    const gathered = costs.gathered({ requestsPerSecond: 70, bodyBytes: 300_000, tables: 1, clients: 16 });
+    const gathered = costs.gathered({
+      requestsPerSecond: 70,
+      bodyBytes: 300_000,
+      rowsPerRequest: 880,
+      tables: 1,
+      clients: 16,
+    });
     const cpu = costs.cpu("server", { requests: 70, bytes: 70 * 300_000, ...gathered, seconds: 1, shape: "logs" });
     expect((cpu * load.seconds) / (load.cpuSeconds.server ?? 0)).toBeCloseTo(1, 1);
   });

@@ -26,7 +26,13 @@ export type IngestAmount = {
 };
 
 /** What comes to one node, where each client has one request under way. */
-export type GatheredLoad = { requestsPerSecond: number; bodyBytes: number; tables: number; clients: number };
+export type GatheredLoad = {
+  requestsPerSecond: number;
+  bodyBytes: number;
+  rowsPerRequest: number;
+  tables: number;
+  clients: number;
+};
 
 export type IngestCosts = {
   parts: readonly CostPart[];
@@ -39,14 +45,16 @@ export type IngestCosts = {
   isCommittedByOne: boolean;
   /** Commits and flushes a second of requests to so many tables on one node. */
   gathered: (load: GatheredLoad) => { commits: number; flushes: number };
+  /** The same on a server that has more to do than it can: each client has a request that waits for the next flush. */
+  crowded: (load: GatheredLoad) => { commits: number; flushes: number };
   /** Seconds from sending to acknowledgement on a machine with little to do. */
   latency: (bodyBytes: number) => { p50: number; p99: number };
   /** Requests to the object store by kind. */
   storeRequests: (amount: IngestAmount) => Readonly<Record<string, number>>;
   /** Of the log of PostgreSQL. */
   walBytes: (amount: IngestAmount) => number;
-  /** Stored bytes of one raw byte before any merge. */
-  storedPerRawByte: (shape: string) => number;
+  /** Bytes of extents before any merge: each has some of its own. */
+  storedBytes: (amount: IngestAmount) => number;
   /** What was measured, for who goes beyond it. */
   bodyBytes: { least: number; most: number };
 };
@@ -102,17 +110,19 @@ function ingestCosts(costs: Costs, deployment: IngestObservation["deployment"], 
   const termsOf = observedTerms(groups);
   // The terms of clusters are told apart by whether requests passed an edge; plans always have one.
   const names = ["requests", "direct requests", "commits", "flushes", "seconds", ...shapes.map(byteTerm)];
-  const fitOf = (part: CostPart, values: (of: IngestObservation) => number | undefined): Fit => {
+  const fitOf = (part: CostPart, values: (of: IngestObservation) => number | undefined, idleCores?: number): Fit => {
     const own = all.filter(({ viaEdge }) => part !== "edge" || viaEdge);
-    return fit(
-      own.flatMap((each): FitPoint[] => {
-        const value = values(each);
-        return value === undefined ? [] : [{ terms: termsOf(each), value }];
-      }),
-      names,
-    );
+    const idle = idleCores === undefined ? [] : [{ terms: { seconds: 1 }, value: idleCores }];
+    const points = own.flatMap((each): FitPoint[] => {
+      const value = values(each);
+      return value === undefined ? [] : [{ terms: termsOf(each), value }];
+    });
+    return fit([...points, ...idle], names);
   };
-  const cpu = new Map(parts.map((part) => [part, fitOf(part, ({ cpuSeconds }) => cpuSeconds[part])]));
+  const { idleCores } = costs.memory;
+  const cpu = new Map(
+    parts.map((part) => [part, fitOf(part, ({ cpuSeconds }) => cpuSeconds[part], idleCores?.[part])]),
+  );
   const main = new Map(
     parts
       .filter((part) => all.some(({ mainThreadSeconds }) => (mainThreadSeconds[part] ?? 0) > 0))
@@ -139,6 +149,16 @@ function ingestCosts(costs: Costs, deployment: IngestObservation["deployment"], 
           ["requests", "commits", "seconds"],
         );
   const sizes = all.map(({ bodyBytes }) => bodyBytes);
+  // Extents are alike in every mode.
+  const storedShapes = [...new Set(costs.ingest.map(({ shape }) => shape))];
+  const storedFit = fit(
+    costs.ingest.map((each) => ({ terms: termsOf(each), value: each.storedBytes })),
+    ["flushes", ...storedShapes.map(byteTerm)],
+  );
+  const storedShape: ShapeFactor = (shape) => {
+    if (!storedShapes.includes(shape)) throw unknownShape(costs, shape);
+    return { shape, factor: 1 };
+  };
   return {
     parts,
     cpu: (part, amount) => spent(cpu.get(part), amount),
@@ -146,6 +166,7 @@ function ingestCosts(costs: Costs, deployment: IngestObservation["deployment"], 
     errorP90: (part) => cpu.get(part)?.errorP90 ?? 0,
     isCommittedByOne: deployment === "staged",
     gathered: (load) => gatheredOf(groups, load),
+    crowded: (load) => crowdedOf(groups, load),
     latency: (bodyBytes) => ({
       p50: valueOf(p50?.coefficients ?? {}, { one: 1, bytes: bodyBytes }),
       p99: valueOf(p99?.coefficients ?? {}, { one: 1, bytes: bodyBytes }),
@@ -161,7 +182,7 @@ function ingestCosts(costs: Costs, deployment: IngestObservation["deployment"], 
       ),
     walBytes: ({ requests: count, commits, seconds }) =>
       walFit === undefined ? 0 : valueOf(walFit.coefficients, { requests: count, commits, seconds }),
-    storedPerRawByte: (shape) => ratioOf(costs.ingest, shape, ({ storedBytes }) => storedBytes),
+    storedBytes: (amount) => valueOf(storedFit.coefficients, amountTerms(amount, storedShape)),
     bodyBytes: { least: Math.min(...sizes), most: Math.max(...sizes) },
   };
 }
@@ -184,7 +205,8 @@ function observedTerms(groups: Groups) {
 }
 
 /** In a cluster each flush is a PUT, and in staged mode each commit is one more. Undefined where it was not counted. */
-function knownFlushes({ deployment, storeRequests, commits, tables }: IngestObservation): number | undefined {
+function knownFlushes({ deployment, storeRequests, commits, tables, flushes }: IngestObservation): number | undefined {
+  if (flushes !== undefined) return flushes;
   const puts = storeRequests["put"] ?? 0;
   if (deployment === "sync" && puts > 0) return puts;
   if (deployment === "staged" && puts > commits) return puts - commits;
@@ -228,46 +250,91 @@ function unknownShape({ ingest }: Costs, shape: string): Error {
  * Group commit: what arrives while a flush or a commit is under way gathers for the next one. So the requests of one are
  * those of a span, which grows with the bodies. A flush has the requests of one table, a commit the flushes of all.
  */
-type Groups = { commits: Fit; flushes: Fit };
+type Groups = Record<"commits" | "flushes" | "crowdedCommits" | "crowdedFlushes", Fit>;
 
 const GROUP_TERMS = ["one", "rate", "rateBytes"];
+const CROWD_TERMS = ["one", "waiting"];
+/** `ENGINE_FLUSH_MAX_ROWS` as it comes. */
+const FLUSH_MAX_ROWS = 8_000;
 
 function groupsOf(all: readonly IngestObservation[]): Groups {
   // A lone client's requests never meet.
-  const several = all.some(({ clients }) => clients > 1) ? all.filter(({ clients }) => clients > 1) : all;
-  const points = (of: (each: IngestObservation) => number | undefined): FitPoint[] =>
-    several.flatMap((each) => {
-      const { requests, seconds, bodyBytes } = each;
-      const count = of(each);
-      const rate = requests / seconds;
-      return count === undefined
-        ? []
-        : [{ terms: { one: 1, rate, rateBytes: rate * bodyBytes }, value: requests / Math.max(1, count) }];
-    });
+  const several = orAll(all, ({ clients }) => clients > 1);
+  const crowds = orAll(several, ({ offeredPerSecond }) => offeredPerSecond === null);
+  const commits = ({ commits: count }: IngestObservation) => count;
   return {
-    commits: fit(
-      points(({ commits }) => commits),
-      GROUP_TERMS,
-    ),
-    flushes: fit(points(knownFlushes), GROUP_TERMS),
+    commits: fit(groupPoints(several, commits, rateTerms), GROUP_TERMS),
+    flushes: fit(groupPoints(several, knownFlushes, rateTerms), GROUP_TERMS),
+    crowdedCommits: fit(groupPoints(crowds, commits, crowdTerms), CROWD_TERMS),
+    crowdedFlushes: fit(groupPoints(crowds, knownFlushes, crowdTerms), CROWD_TERMS),
   };
 }
 
-function gatheredIn(groups: Groups, { requests, seconds, bodyBytes, tables, clients }: IngestObservation) {
-  const load = { requestsPerSecond: requests / seconds, bodyBytes, tables, clients };
-  const { commits, flushes } = gatheredOf(groups, load);
-  return { commits: commits * seconds, flushes: flushes * seconds };
+function orAll<T>(values: readonly T[], wanted: (value: T) => boolean): readonly T[] {
+  const some = values.filter(wanted);
+  return some.length === 0 ? values : some;
 }
 
-function gatheredOf(
-  { commits, flushes }: Groups,
-  { requestsPerSecond: rate, bodyBytes, tables, clients }: GatheredLoad,
-) {
-  const perGroup = (group: Fit, own: number) => {
-    const met = valueOf(group.coefficients, { one: 1, rate: own, rateBytes: own * bodyBytes });
-    return Math.max(1, Math.min(clients, met));
+/** Requests of one group. */
+function groupPoints(
+  all: readonly IngestObservation[],
+  groups: (each: IngestObservation) => number | undefined,
+  termsOf: (load: GatheredLoad) => Record<string, number>,
+): FitPoint[] {
+  return all.flatMap((each) => {
+    const count = groups(each);
+    return count === undefined ? [] : [{ terms: termsOf(loadOf(each)), value: each.requests / Math.max(1, count) }];
+  });
+}
+
+function loadOf({ requests, seconds, rows, bodyBytes, tables, clients }: IngestObservation): GatheredLoad {
+  return { requestsPerSecond: requests / seconds, bodyBytes, rowsPerRequest: rows / requests, tables, clients };
+}
+
+function rateTerms({ requestsPerSecond: rate, bodyBytes }: GatheredLoad): Record<string, number> {
+  return { one: 1, rate, rateBytes: rate * bodyBytes };
+}
+
+function crowdTerms({ clients, rowsPerRequest }: GatheredLoad): Record<string, number> {
+  return { one: 1, waiting: Math.min(clients, Math.max(1, FLUSH_MAX_ROWS / rowsPerRequest)) };
+}
+
+function gatheredIn(groups: Groups, each: IngestObservation) {
+  const { commits, flushes } = gatheredOf(groups, loadOf(each));
+  return { commits: commits * each.seconds, flushes: flushes * each.seconds };
+}
+
+function gatheredOf({ commits, flushes }: Groups, load: GatheredLoad) {
+  return {
+    commits: groupsPerSecond(commits, load, rateTerms(load)),
+    flushes: flushesPerSecond(flushes, load, rateTerms),
   };
-  return { commits: rate / perGroup(commits, rate), flushes: rate / perGroup(flushes, rate / tables) };
+}
+
+function crowdedOf({ crowdedCommits, crowdedFlushes }: Groups, load: GatheredLoad) {
+  return {
+    commits: groupsPerSecond(crowdedCommits, load, crowdTerms(load)),
+    flushes: flushesPerSecond(crowdedFlushes, load, crowdTerms),
+  };
+}
+
+/** Each table has its part of the requests and of the clients. */
+function flushesPerSecond(
+  group: Fit,
+  load: GatheredLoad,
+  termsOf: (load: GatheredLoad) => Record<string, number>,
+): number {
+  const { requestsPerSecond, clients, tables } = load;
+  const own = { ...load, requestsPerSecond: requestsPerSecond / tables, clients: clients / tables };
+  return tables * groupsPerSecond(group, own, termsOf(own));
+}
+
+function groupsPerSecond(
+  group: Fit,
+  { requestsPerSecond, clients }: GatheredLoad,
+  terms: Record<string, number>,
+): number {
+  return requestsPerSecond / Math.max(1, Math.min(clients, valueOf(group.coefficients, terms)));
 }
 
 const LITTLE_TO_DO = 0.45;

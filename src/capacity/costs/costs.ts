@@ -45,6 +45,8 @@ const ingest = z.strictObject({
   offeredPerSecond: amount.nullable(),
   seconds: amount,
   commits: count,
+  /** Of tables, each with one or more of the requests; absent where it was not counted. */
+  flushes: count.optional(),
   /** User and system CPU, all threads and children. */
   cpuSeconds: byPart,
   /** Of that, what the process's first thread took: it is the one that no second core helps. */
@@ -107,6 +109,8 @@ const catalog = z.strictObject({ bytesPerExtent: amount, bytesPerKey: amount });
 const memory = z.strictObject({
   /** Resident, of a process that has nothing to do, with its children. */
   idleBytes: byPart,
+  /** Busy cores of the same; absent where it was not measured. */
+  idleCores: byPart.optional(),
   /** Of an open connection without a request. */
   perConnectionBytes: amount,
   /** Beyond idle, per byte of bodies in flight. */

@@ -24,7 +24,8 @@ const STEPS = 60;
 /** The resources that run out first when everything grows alike, the first one first. */
 export function bottlenecksOf(workload: Workload, model: CostModel, planned: Planned): Bottleneck[] {
   const ingestNodes = planned.find(({ role }) => role === "ingest")?.nodes ?? 1;
-  const at = (factor: number) => demandOf(workload, model, { at: "peak", factor }, { ingestNodes });
+  // What is full is short of something, so that what comes gathers.
+  const at = (factor: number) => demandOf(workload, model, { at: "peak", factor, isCrowded: true }, { ingestNodes });
   return resourcesOf(workload, model, planned)
     .flatMap(({ name, remedy, used }): Bottleneck[] => {
       const factor = whereFull((f) => used(at(f)));

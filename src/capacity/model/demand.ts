@@ -27,7 +27,12 @@ export type Demand = {
 };
 
 /** When: on average, or at the peaks of all streams at once. `factor` times as much of everything. */
-export type When = { at: "mean" | "peak"; factor: number };
+export type When = {
+  at: "mean" | "peak";
+  factor: number;
+  /** Whether nodes have more to do than they can, and so gather more into each commit. */
+  isCrowded?: boolean;
+};
 
 /** How many nodes share the ingest of a table: each commits what it has gathered. */
 export type Spread = { ingestNodes: number };
@@ -106,14 +111,15 @@ export function rateOf(stream: IngestStream, { at, factor }: When): number {
 }
 
 /** Each node gathers what comes to it; in staged mode one committer commits what all have gathered. */
-function amountOf(stream: IngestStream, when: When, costs: IngestCosts, nodes: number): IngestAmount {
+export function amountOf(stream: IngestStream, when: When, costs: IngestCosts, nodes: number): IngestAmount {
   const rows = rateOf(stream, when);
   const requests = rows / stream.rows_per_request;
   const bodyBytes = stream.rows_per_request * stream.bytes_per_row;
   const { tables, clients } = stream;
-  const load = { requestsPerSecond: requests / nodes, bodyBytes, tables, clients: clients / nodes };
-  const { commits, flushes } = costs.gathered(load);
-  const together = { requestsPerSecond: requests, bodyBytes, tables: 1, clients: Infinity };
+  const rowsPerRequest = stream.rows_per_request;
+  const load = { requestsPerSecond: requests / nodes, bodyBytes, rowsPerRequest, tables, clients: clients / nodes };
+  const { commits, flushes } = when.isCrowded === true ? costs.crowded(load) : costs.gathered(load);
+  const together = { ...load, requestsPerSecond: requests, tables: 1, clients: Infinity };
   return {
     requests,
     bytes: rows * stream.bytes_per_row,
@@ -133,6 +139,14 @@ export function queryLoad(workload: Workload, query: QueryStream, { at, factor }
     rate: query.rate * factor * (at === "peak" ? query.peak_factor : 1),
     rangeBytes: perSecond * Math.min(query.range, stream.retention),
   };
+}
+
+/** From this share of its cores on a node is short of them, and gathers more. */
+const SHORT = 0.9;
+
+/** Busy cores of a node that has `cores`, by what its load takes as it usually comes, and in a crowd. */
+export function busyCores({ usual, crowded, cores }: Record<"usual" | "crowded" | "cores", number>): number {
+  return usual < SHORT * cores ? usual : Math.max(Math.min(usual, SHORT * cores), crowded);
 }
 
 /** PostgreSQL and the object store are no roles of ours. */

@@ -1,7 +1,7 @@
 import type { CostModel } from "../costs/cost-model.ts";
 import { SECONDS_PER_DAY, SECONDS_PER_MONTH } from "../units.ts";
 import type { Workload } from "../workload/workload.ts";
-import type { Demand } from "./demand.ts";
+import { amountOf, type Demand } from "./demand.ts";
 import { storedBytes } from "./needs.ts";
 
 export type Storage = {
@@ -25,10 +25,12 @@ const MERGED_BYTES = 160 * 2 ** 20;
 export function storageOf(workload: Workload, model: CostModel, mean: Demand): Storage {
   const costs = model.ingest(workload.deployment.mode);
   let [raw, replaced, written, extents] = [0, 0, 0, mean.commitsPerSecond * GRACE_SECONDS];
-  for (const { rows, bytes_per_row, retention, shape, tables } of workload.ingest) {
+  for (const stream of workload.ingest) {
+    const { rows, bytes_per_row, retention, shape, tables } = stream;
     const perSecond = rows * bytes_per_row;
+    const fresh = costs.storedBytes(amountOf(stream, { at: "mean", factor: 1 }, costs, 1)) / perSecond;
     const merge = model.compaction(shape);
-    const writtenPerRaw = costs.storedPerRawByte(shape) + merge.writtenPerRawByte;
+    const writtenPerRaw = fresh + merge.writtenPerRawByte;
     raw += perSecond * retention;
     replaced += perSecond * GRACE_SECONDS * (writtenPerRaw - merge.storedPerRawByte);
     written += perSecond * writtenPerRaw * SECONDS_PER_MONTH;
