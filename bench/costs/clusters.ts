@@ -14,7 +14,7 @@ import { observeIngest } from "./ingest-load.ts";
 import type { IngestTarget } from "./ingest-target.ts";
 import { BODIES, sizesOf, type BodiesName } from "./ingest.ts";
 import { measureJobs, type JobsObservation } from "./jobs.ts";
-import { idleBytesOf } from "./memory.ts";
+import { idleBytesOf, idleCoresOf } from "./memory.ts";
 import { observeQueries, type QueryTarget } from "./queries.ts";
 import { writeRows, type RowsFile } from "./rows-file.ts";
 import type { StepContext } from "./step.ts";
@@ -28,6 +28,7 @@ export type SyncFindings = {
   jobs: JobsObservation[];
   queries: QueryObservation[];
   idleBytes: Partial<Record<CostPart, number>>;
+  idleCores: Partial<Record<CostPart, number>>;
   catalog: Costs["catalog"];
 };
 
@@ -65,6 +66,8 @@ export async function whyNoCluster(): Promise<string | undefined> {
 export async function measureSyncCluster(context: StepContext, rows: QueriedRows): Promise<SyncFindings> {
   return await withCluster("sync", async (cluster) => {
     await sleep(systemClock, IDLE_AFTER_MS);
+    const parts = new Map([...cluster.pids].map(([part, pid]) => [PART_OF[part], pid]));
+    const idleCores = await idleCoresOf(parts, context);
     const idleBytes = Object.fromEntries([...cluster.pids].map(([part, pid]) => [PART_OF[part], idleBytesOf(pid)]));
     // Before anything else works for the database.
     const { commits, jobs } = await withPostgres(cluster, "measured", async (on) => ({
@@ -73,7 +76,7 @@ export async function measureSyncCluster(context: StepContext, rows: QueriedRows
     }));
     const ingest = await ingestOf(cluster, "sync", context);
     const catalog = await catalogSizeOf(cluster.local.catalogUrl);
-    return { idleBytes, commits, jobs, ingest, catalog, queries: await queriesOf(cluster, rows, context) };
+    return { idleBytes, idleCores, commits, jobs, ingest, catalog, queries: await queriesOf(cluster, rows, context) };
   });
 }
 

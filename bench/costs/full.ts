@@ -73,7 +73,11 @@ async function observeAll(run: Run): Promise<Observations> {
     // Where there is a cluster, the effect of the cache is that of one and the same kind of node.
     queries:
       clusters?.queries ?? (await run.step("queries", () => measureQueries(run.context, queried.home, queried.fresh))),
-    memory: { ...single.memory, idleBytes: { ...single.memory.idleBytes, ...clusters?.idleBytes } },
+    memory: {
+      ...single.memory,
+      idleBytes: { ...single.memory.idleBytes, ...clusters?.idleBytes },
+      idleCores: { ...single.memory.idleCores, ...clusters?.idleCores },
+    },
     jobs: [...single.jobs, ...(clusters?.jobs ?? [])],
     sandboxes: await observeSandboxes(run),
   };

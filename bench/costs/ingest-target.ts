@@ -25,7 +25,7 @@ export type IngestTarget = Pick<IngestObservation, "deployment" | "viaEdge"> & {
 export type Spent = Pick<
   IngestObservation,
   "commits" | "cpuSeconds" | "mainThreadSeconds" | "walBytes" | "storeRequests" | "storedBytes" | "peakBytes"
->;
+> & { flushes: number };
 
 /** Counts from now on until the function that it resolves to is called. Nothing else may use the target meanwhile. */
 export async function startMeter(target: IngestTarget): Promise<() => Promise<Spent>> {
@@ -41,6 +41,7 @@ export async function startMeter(target: IngestTarget): Promise<() => Promise<Sp
     const after = await countersOf(target);
     return {
       commits: after.commits - before.commits,
+      flushes: after.flushes - before.flushes,
       cpuSeconds: less(cpuAfter, cpuBefore),
       mainThreadSeconds: less(mainAfter, mainBefore),
       walBytes: after.walBytes === null || before.walBytes === null ? null : after.walBytes - before.walBytes,
@@ -75,21 +76,22 @@ function less(after: ByName, before: ByName): Record<string, number> {
   return Object.fromEntries(Object.entries(after).map(([name, value]) => [name, value - (before[name] ?? 0)]));
 }
 
-type Counters = Pick<Spent, "commits" | "storedBytes" | "storeRequests" | "walBytes">;
+type Counters = Pick<Spent, "commits" | "flushes" | "storedBytes" | "storeRequests" | "walBytes">;
 
 /** What has been spent so far beside CPU, by the engine's own metrics. */
 async function countersOf({ urls, walBytes }: IngestTarget): Promise<Counters> {
   const storeRequests: Record<string, number> = {};
-  let [commits, storedBytes] = [0, 0];
+  let [commits, flushes, storedBytes] = [0, 0, 0];
   for (const url of urls) {
     const metrics = await scrape(url);
     commits += valueOf(metrics, "engine_catalog_commit_duration_seconds_count");
+    flushes += valueOf(metrics, "engine_ingest_flush_duration_seconds_count");
     storedBytes += valueOf(metrics, "engine_extents_committed_bytes_total");
     for (const [kind, requests] of byLabel(metrics, "engine_objstore_requests_total", "kind")) {
       storeRequests[kind] = (storeRequests[kind] ?? 0) + requests;
     }
   }
-  return { commits, storedBytes, storeRequests, walBytes: await walBytes() };
+  return { commits, flushes, storedBytes, storeRequests, walBytes: await walBytes() };
 }
 
 /** Of a metric without labels; 0 in a role that does not have it. */

@@ -3,10 +3,11 @@ import { mkdir, rm } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { sleep, systemClock } from "../../src/core/clock.ts";
-import type { Costs } from "../../src/capacity/costs/costs.ts";
+import type { CostPart, Costs } from "../../src/capacity/costs/costs.ts";
 import { bytesAlone, memoryOfTree } from "../start/memory.ts";
 import { prepareLoad } from "../support/generator.ts";
 import { planOf } from "../support/ingest-run.ts";
+import { cpuSecondsOf } from "../support/process-stats.ts";
 import { MIB } from "../support/report.ts";
 import { startBenchServer, type BenchServer } from "../support/server.ts";
 import { writeRows } from "./rows-file.ts";
@@ -28,6 +29,7 @@ export async function measureMemory(context: StepContext): Promise<MemoryObserva
     await sleep(systemClock, IDLE_AFTER_MS);
     return {
       idleBytes: { server: idleBytesOf(server.pid) },
+      idleCores: await idleCoresOf(new Map([["server", server.pid]]), context),
       perConnectionBytes: await perConnection(server),
       perInFlightByte: await perInFlightByte(server, context),
     };
@@ -40,6 +42,20 @@ export async function measureMemory(context: StepContext): Promise<MemoryObserva
 /** Resident bytes of a process and of those that it started, with what they share once. */
 export function idleBytesOf(pid: number): number {
   return bytesAlone(memoryOfTree(pid));
+}
+
+/** Busy cores of processes that have nothing to do. */
+export async function idleCoresOf(
+  pids: ReadonlyMap<CostPart, number>,
+  { brief }: Pick<StepContext, "brief">,
+): Promise<Partial<Record<CostPart, number>>> {
+  const before = [...pids].map(([part, pid]) => [part, cpuSecondsOf(pid)] as const);
+  const startedMs = systemClock.monotonicMs();
+  await sleep(systemClock, brief ? 200 : 3_000);
+  const seconds = (systemClock.monotonicMs() - startedMs) / 1_000;
+  return Object.fromEntries(
+    before.map(([part, cpu]) => [part, Math.max(0, cpuSecondsOf(pids.get(part) ?? 0) - cpu) / seconds]),
+  );
 }
 
 async function perConnection(server: BenchServer): Promise<number> {

@@ -68,3 +68,47 @@ describe("what costs say of queries", () => {
     expect(many).toBeGreaterThan(0);
   });
 });
+
+describe("what gathers", () => {
+  const load = { bodyBytes: 340, rowsPerRequest: 1, tables: 1, clients: 64 };
+
+  it("is no more than clients have under way, and more in a crowd", () => {
+    const costs = model.ingest("single");
+    const few = costs.gathered({ ...load, clients: 1, requestsPerSecond: 10_000 });
+    expect(few).toEqual({ commits: 10_000, flushes: 10_000 });
+    const usual = costs.gathered({ ...load, requestsPerSecond: 300 });
+    const crowded = costs.crowded({ ...load, requestsPerSecond: 300 });
+    expect(crowded.commits).toBeLessThan(usual.commits);
+    expect(crowded.commits).toBeGreaterThanOrEqual(300 / 64);
+  });
+
+  it("has a flush of each table, and a commit of all of them", () => {
+    const costs = model.ingest("single");
+    const { commits, flushes } = costs.gathered({ ...load, tables: 10, requestsPerSecond: 2_000 });
+    expect(flushes).toBeGreaterThan(commits);
+  });
+
+  it("is what was counted, where it was counted", () => {
+    const counted = SAMPLE_COSTS.ingest.map((each) => Object.assign({}, each, { flushes: each.requests }));
+    const costs = costModel({ ...SAMPLE_COSTS, ingest: counted }).ingest("single");
+    expect(costs.gathered({ ...load, requestsPerSecond: 2_000 }).flushes).toBeCloseTo(2_000, 3);
+  });
+});
+
+describe("what costs nothing to do", () => {
+  it("is what a process was seen to take when it was idle", () => {
+    const idle = { ...SAMPLE_COSTS, memory: { ...SAMPLE_COSTS.memory, idleCores: { server: TRUE.perSecond } } };
+    const amount = { requests: 0, bytes: 0, commits: 0, flushes: 0, seconds: 1, shape: "logs" };
+    expect(costModel(idle).ingest("single").cpu("server", amount)).toBeCloseTo(TRUE.perSecond, 2);
+  });
+});
+
+describe("bytes at rest", () => {
+  it("are those of the rows, and more where each extent has few of them", () => {
+    const costs = model.ingest("single");
+    const stored = (flushes: number) =>
+      costs.storedBytes({ requests: 0, bytes: 1e6, commits: 0, flushes, seconds: 0, shape: "logs" });
+    expect(stored(0)).toBeCloseTo(1e6 / 3, -4);
+    expect(stored(1_000)).toBeGreaterThanOrEqual(stored(0));
+  });
+});

@@ -261,13 +261,16 @@ function groupsOf(all: readonly IngestObservation[]): Groups {
   // A lone client's requests never meet.
   const several = orAll(all, ({ clients }) => clients > 1);
   const crowds = orAll(several, ({ offeredPerSecond }) => offeredPerSecond === null);
-  const commits = ({ commits: count }: IngestObservation) => count;
   return {
-    commits: fit(groupPoints(several, commits, rateTerms), GROUP_TERMS),
+    commits: fit(groupPoints(several, knownCommits, rateTerms), GROUP_TERMS),
     flushes: fit(groupPoints(several, knownFlushes, rateTerms), GROUP_TERMS),
-    crowdedCommits: fit(groupPoints(crowds, commits, crowdTerms), CROWD_TERMS),
+    crowdedCommits: fit(groupPoints(crowds, knownCommits, crowdTerms), CROWD_TERMS),
     crowdedFlushes: fit(groupPoints(crowds, knownFlushes, crowdTerms), CROWD_TERMS),
   };
+}
+
+function knownCommits({ commits }: IngestObservation): number {
+  return commits;
 }
 
 function orAll<T>(values: readonly T[], wanted: (value: T) => boolean): readonly T[] {

@@ -4,7 +4,7 @@ import { costModel } from "../costs/cost-model.ts";
 import { SAMPLE_COSTS } from "../costs/samples.test-kit.ts";
 import { WORKLOAD } from "../workload/samples.test-kit.ts";
 import { parseWorkload, type Workload } from "../workload/workload.ts";
-import { demandOf } from "./demand.ts";
+import { busyCores, demandOf } from "./demand.ts";
 import { planFor } from "./plan.ts";
 
 const model = costModel(SAMPLE_COSTS);
@@ -92,5 +92,13 @@ describe("a plan", () => {
     const nodes = planFor(asked, model).roles.find(({ role }) => role === "sandbox");
     const left = (nodes?.nodes ?? 0) - Math.ceil((nodes?.nodes ?? 0) / 3);
     expect(left * (nodes?.cores ?? 0) * 4 * 2 ** 30).toBeGreaterThan(100 * 2 ** 30);
+  });
+});
+
+describe("a node that is short of CPU", () => {
+  it("takes what its load takes in a crowd, and no less than it has", () => {
+    expect(busyCores({ usual: 0.5, crowded: 0.2, cores: 1 })).toBe(0.5);
+    expect(busyCores({ usual: 1.5, crowded: 0.2, cores: 1 })).toBe(0.9);
+    expect(busyCores({ usual: 2, crowded: 1.3, cores: 1 })).toBe(1.3);
   });
 });
