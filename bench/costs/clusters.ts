@@ -1,6 +1,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { CostPart, Costs, IngestObservation, QueryObservation } from "../../src/capacity/costs/costs.ts";
+import { systemCodeOf } from "../../src/core/errors.ts";
 import { sleep, systemClock } from "../../src/core/clock.ts";
 import { lacking } from "../../src/core/capabilities.test-kit.ts";
 import { settle } from "../load/settle.ts";
@@ -57,7 +58,8 @@ const IDLE_AFTER_MS = 1_000;
 export async function whyNoCluster(): Promise<string | undefined> {
   try {
     await import("../support/bench-cluster.ts");
-  } catch {
+  } catch (error) {
+    if (systemCodeOf(error) !== "ERR_MODULE_NOT_FOUND") throw error;
     return "what starts a cluster is not part of a release: measure from the sources";
   }
   return lacking("PostgreSQL", "S3 server", "ps");

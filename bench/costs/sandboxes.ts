@@ -1,4 +1,5 @@
 import type { Costs } from "../../src/capacity/costs/costs.ts";
+import { systemCodeOf } from "../../src/core/errors.ts";
 import { sleep, systemClock } from "../../src/core/clock.ts";
 import { lacking } from "../../src/core/capabilities.test-kit.ts";
 import { quantile } from "../../src/capacity/quantile.ts";
@@ -20,7 +21,8 @@ const SETTLED_MS = 750;
 export async function whyNoSandboxes(): Promise<string | undefined> {
   try {
     await import("../sandbox/with-server.ts");
-  } catch {
+  } catch (error) {
+    if (systemCodeOf(error) !== "ERR_MODULE_NOT_FOUND") throw error;
     return "what starts them is not part of a release: measure from the sources";
   }
   return lacking("root", "mounts", "loop devices", "bwrap", "runc", "mkfs.ext4", "perl");
