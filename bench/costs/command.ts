@@ -1,5 +1,6 @@
 import { writeDurably } from "../../src/core/durable-file.ts";
 import { systemRandom } from "../../src/core/random.ts";
+import { TOO_NOISY } from "../suite/commands/command.ts";
 import { readArguments } from "../support/arguments.ts";
 import { measureCosts, type MeasureOptions } from "./full.ts";
 
@@ -8,9 +9,6 @@ const OPTIONS = {
   seed: { type: "string", default: "1" },
   brief: { type: "boolean" },
 } as const;
-
-/** As the benchmarks of the suite end where a machine was too noisy for a result. */
-const TOO_NOISY = 3;
 
 /**
  * `bench full`: measures what this machine spends, and writes the file that `engine plan` reads, whole or not at all.

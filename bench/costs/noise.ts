@@ -1,18 +1,12 @@
 import type { Costs, IngestObservation } from "../../src/capacity/costs/costs.ts";
+import { loadProblems, percent, type ForeignLoad } from "../suite/load.ts";
 
-/** What else happened on the machine: see `Watch`. */
-export type ForeignLoad = { foreignShare: number; clockStepMs: number };
-
-const FOREIGN_SHARE = 0.1;
-const CLOCK_STEP_MS = 50;
 /** By which two runs of the same load may differ in CPU seconds per request. */
 const SCATTER = 0.2;
 
 /** Why the observations say nothing, in sentences; none when they do. */
-export function noiseIn(ingest: Costs["ingest"], { foreignShare, clockStepMs }: ForeignLoad): string[] {
-  const problems: string[] = [];
-  if (foreignShare > FOREIGN_SHARE) problems.push(`other processes took ${percent(foreignShare)} of the machine`);
-  if (clockStepMs > CLOCK_STEP_MS) problems.push(`the clock was set by ${clockStepMs.toFixed(0)} ms`);
+export function noiseIn(ingest: Costs["ingest"], load: ForeignLoad): string[] {
+  const problems = loadProblems(load);
   for (const runs of Map.groupBy(ingest, loadOf).values()) {
     const [first] = runs;
     const costs = runs.map(costOf);
@@ -40,8 +34,4 @@ function nameOf({ deployment, viaEdge, shape, clients, bodyBytes }: IngestObserv
 /** CPU seconds of a request, of all processes. */
 function costOf({ cpuSeconds, requests }: IngestObservation): number {
   return Object.values(cpuSeconds).reduce((sum, seconds) => sum + seconds, 0) / requests;
-}
-
-function percent(share: number): string {
-  return `${(share * 100).toFixed(0)} %`;
 }

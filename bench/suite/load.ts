@@ -1,9 +1,28 @@
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { cpuSecondsOf, TICKS_PER_SECOND } from "../support/process-stats.ts";
+import { TICKS_PER_SECOND } from "../../src/core/process-stat.ts";
+import { cpuSecondsOf } from "../support/process-stats.ts";
 
 /** Of two counts in ticks for each core, and what was done while they were read. */
 const UNCERTAIN_SECONDS = 0.1;
+
+/** What else the machine did: the share of it that other processes took, and by how much the clock was set. */
+export type ForeignLoad = { foreignShare: number; clockStepMs: number };
+
+const MOST_FOREIGN_SHARE = 0.1;
+const MOST_CLOCK_STEP_MS = 50;
+
+/** Why figures that were taken meanwhile say nothing, in sentences; none when they do. */
+export function loadProblems({ foreignShare, clockStepMs }: ForeignLoad): string[] {
+  const problems: string[] = [];
+  if (foreignShare > MOST_FOREIGN_SHARE) problems.push(`other processes took ${percent(foreignShare)} of the machine`);
+  if (clockStepMs > MOST_CLOCK_STEP_MS) problems.push(`the clock was set by ${clockStepMs.toFixed(0)} ms`);
+  return problems;
+}
+
+export function percent(share: number): string {
+  return `${(share * 100).toFixed(0)} %`;
+}
 
 /** What else the machine did while something was measured, and whether its clock was set. Linux only. */
 export class Watch {
@@ -13,7 +32,7 @@ export class Watch {
   /** Of this process and all below it. */
   readonly #ownSeconds = cpuSecondsOf(process.pid);
 
-  end(): { foreignShare: number; clockStepMs: number } {
+  end(): ForeignLoad {
     const seconds = (performance.now() - this.#startedMs) / 1_000;
     const own = cpuSecondsOf(process.pid) - this.#ownSeconds;
     const foreign = Math.max(0, busySeconds() - this.#busySeconds - own - UNCERTAIN_SECONDS);

@@ -12,7 +12,7 @@ import {
   type ThreadSeconds,
 } from "../support/process-stats.ts";
 import type { Benchmark, OpenBenchmark, Side } from "./benchmark.ts";
-import { Watch } from "./load.ts";
+import { loadProblems, percent, Watch, type ForeignLoad } from "./load.ts";
 import { probeMachine } from "./probe.ts";
 import { RESULT_SCHEMA, type Result, type SideRound, type Summary } from "./result.ts";
 import { medianInterval, noiseOf, ratiosOf, type Interval } from "./statistics.ts";
@@ -32,8 +32,6 @@ export type RunOptions = {
 
 /** An effect of less than this is nothing that a benchmark is asked for. */
 const EFFECT = 0.05;
-const FOREIGN_SHARE = 0.1;
-const CLOCK_STEP_MS = 50;
 
 /** Runs a benchmark: answers first, then a round that warms up, then rounds in which the sides take turns. */
 export async function runBenchmark(benchmark: Benchmark, run: RunOptions): Promise<Result> {
@@ -189,7 +187,7 @@ function valuesOf(rounds: Measured["rounds"], side: string, measure: string): nu
 
 function noiseIn(
   benchmark: Benchmark,
-  { rounds, ours, seed, load }: Measured & { load: ReturnType<Watch["end"]> },
+  { rounds, ours, seed, load }: Measured & { load: ForeignLoad },
 ): Result["noise"] {
   const entries = Object.keys(benchmark.measures).map((measure): [string, Interval | null] => [
     measure,
@@ -199,12 +197,6 @@ function noiseIn(
     const width = interval === null ? 0 : (interval.high - interval.low) / 2;
     return width > EFFECT ? [`${measure} of two rounds differs from itself by ${percent(width)}`] : [];
   });
-  if (load.foreignShare > FOREIGN_SHARE)
-    problems.push(`other processes took ${percent(load.foreignShare)} of the machine`);
-  if (load.clockStepMs > CLOCK_STEP_MS) problems.push(`the clock was set by ${load.clockStepMs.toFixed(0)} ms`);
+  problems.push(...loadProblems(load));
   return { byMeasure: Object.fromEntries(entries), ...load, problems };
-}
-
-function percent(share: number): string {
-  return `${(share * 100).toFixed(0)} %`;
 }

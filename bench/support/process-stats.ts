@@ -2,11 +2,10 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } fr
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCodeOf } from "../../src/core/errors.ts";
+import { statFields, TICKS_PER_SECOND } from "../../src/core/process-stat.ts";
 
 /** What the kernel says of a process, and of the disk. Linux only. */
 
-/** `sysconf(_SC_CLK_TCK)`, which Linux fixes for user space. */
-export const TICKS_PER_SECOND = 100;
 /** Positions behind the name in `/proc/PID/stat`. */
 const PARENT = 1;
 const OWN_TICKS = [11, 12];
@@ -31,8 +30,8 @@ export function cpuSecondsOf(pid: number): number {
 
 /** CPU seconds of a process without its children: of its first thread, and of all others that it has or had. */
 export function threadSecondsOf(pid: number): ThreadSeconds {
-  const ticks = ticksOf(statFields(String(pid)), OWN_TICKS) / TICKS_PER_SECOND;
-  const main = scheduledSecondsOf(pid, String(pid));
+  const ticks = ticksOf(statFields(pid) ?? [], OWN_TICKS) / TICKS_PER_SECOND;
+  const main = mainThreadSecondsOf(pid);
   return { main, others: Math.max(ticks, scheduledSeconds(pid), main) - main };
 }
 
@@ -57,25 +56,19 @@ export function descendantsOf(pid: number): number[] {
   return [pid, ...[...stats.keys()].filter((id) => id !== pid && descendsFrom(id, pid, stats))];
 }
 
-function statsOfAll(): Map<number, string[]> {
-  const stats = new Map<number, string[]>();
-  for (const name of readdirSync("/proc")) if (/^\d+$/.test(name)) stats.set(Number(name), statFields(name));
+function statsOfAll(): Map<number, readonly string[]> {
+  const stats = new Map<number, readonly string[]>();
+  for (const name of readdirSync("/proc")) if (/^\d+$/.test(name)) stats.set(Number(name), statFields(name) ?? []);
   return stats;
 }
 
-function descendsFrom(id: number, ancestor: number, stats: ReadonlyMap<number, string[]>): boolean {
+function descendsFrom(id: number, ancestor: number, stats: ReadonlyMap<number, readonly string[]>): boolean {
   for (let at = id; at > 0; at = Number(stats.get(at)?.[PARENT] ?? 0)) if (at === ancestor) return true;
   return false;
 }
 
 function ticksOf(fields: readonly string[], positions: readonly number[]): number {
   return positions.reduce((sum, position) => sum + Number(fields[position] ?? 0), 0);
-}
-
-function statFields(pid: string): string[] {
-  const text = readProc(`/proc/${pid}/stat`);
-  // The name is in parentheses and may hold anything.
-  return text.slice(text.lastIndexOf(")") + 2).split(" ");
 }
 
 /** Time on a core of the threads that live. */

@@ -9,13 +9,25 @@ export type ProcessStat = {
   startTicks: string;
 };
 
+/** `sysconf(_SC_CLK_TCK)`, which Linux fixes for user space. */
+export const TICKS_PER_SECOND = 100;
+
 /** Undefined for a process that has ended, or that this system keeps from us. */
 export function processStat(pid: number | string): ProcessStat | undefined {
-  const text = readIfShown(() => readFileSync(`/proc/${pid}/stat`, "latin1"));
-  // The name in parentheses may hold anything, parentheses too (proc(5)). The state is field 3, the start field 22.
-  const fields = text?.slice(text.lastIndexOf(")") + 2).split(" ");
+  const fields = statFields(pid);
+  // The state is field 3, the start field 22.
   const [state, startTicks] = [fields?.[0], fields?.[19]];
   return state === undefined || startTicks === undefined ? undefined : { state, startTicks };
+}
+
+/**
+ * What `/proc/PID/stat` has behind the name, field 3 of proc(5) first. Undefined for a process that has ended, or that this
+ * system keeps from us.
+ */
+export function statFields(pid: number | string): readonly string[] | undefined {
+  const text = readIfShown(() => readFileSync(`/proc/${pid}/stat`, "latin1"));
+  // The name in parentheses may hold anything, parentheses too.
+  return text?.slice(text.lastIndexOf(")") + 2).split(" ");
 }
 
 /** Which start of the machine this is; undefined where that is not shown. */

@@ -1,8 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { readIfShown } from "./process-stat.ts";
-
-/** `sysconf(_SC_CLK_TCK)`, which Linux fixes for user space. */
-const TICKS_PER_SECOND = 100;
+import { readIfShown, statFields, TICKS_PER_SECOND } from "./process-stat.ts";
 
 /**
  * User and system CPU seconds of this process and of all that it has started: those that live, and those that ended, from
@@ -34,10 +31,9 @@ function childrenOf(pid: number | string): string[] {
 }
 
 function ticksOf(pid: number | string): { own: number; ended: number } | undefined {
-  const text = readIfShown(() => readFileSync(`/proc/${pid}/stat`, "latin1"));
-  if (text === undefined) return undefined;
-  // The name in parentheses may hold anything. utime, stime, cutime and cstime are fields 14 to 17.
-  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  const fields = statFields(pid);
+  if (fields === undefined) return undefined;
+  // Fields 14 to 17 of proc(5).
   const [utime = 0, stime = 0, cutime = 0, cstime = 0] = fields.slice(11, 15).map(Number);
   return { own: utime + stime, ended: cutime + cstime };
 }
