@@ -1,3 +1,5 @@
+import { escapeHtml } from "../../src/server/escape-html.ts";
+
 /** Text of HTML that is safe to put into a page: literals of this program, and values that were escaped. */
 export class Html {
   readonly text: string;
@@ -18,19 +20,7 @@ function textOf(value: Value): string {
   if (value === undefined || value === null) return "";
   if (value instanceof Html) return value.text;
   if (typeof value === "object") return value.map(textOf).join("");
-  return escaped(String(value));
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
-function escaped(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+  return escapeHtml(String(value));
 }
 
 /**

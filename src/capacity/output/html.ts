@@ -1,4 +1,5 @@
 import type { Section } from "./sections.ts";
+import { escapeHtml } from "../../server/escape-html.ts";
 
 /**
  * A plan as one page: nothing is loaded from elsewhere, and nothing runs. It can be printed, and is read without colour.
@@ -8,10 +9,10 @@ export function htmlOf(title: string, sections: readonly Section[], data: unknow
     "<!doctype html>",
     '<html lang="en"><head><meta charset="utf-8">',
     '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    `<title>${escaped(title)}</title><style>${STYLE}</style></head><body><main>`,
-    `<h1>${escaped(title)}</h1>`,
+    `<title>${escapeHtml(title)}</title><style>${STYLE}</style></head><body><main>`,
+    `<h1>${escapeHtml(title)}</h1>`,
     fragmentOf(sections),
-    `<details><summary>The plan as JSON</summary><pre>${escaped(JSON.stringify(data, undefined, 2))}</pre></details>`,
+    `<details><summary>The plan as JSON</summary><pre>${escapeHtml(JSON.stringify(data, undefined, 2))}</pre></details>`,
     "</main></body></html>",
     "",
   ].join("\n");
@@ -20,31 +21,19 @@ export function htmlOf(title: string, sections: readonly Section[], data: unknow
 /** The sections alone, for a page that holds more than a plan. */
 export function fragmentOf(sections: readonly Section[]): string {
   return sections
-    .map((section) => `<section><h2>${escaped(section.title)}</h2>${bodyOf(section)}</section>`)
+    .map((section) => `<section><h2>${escapeHtml(section.title)}</h2>${bodyOf(section)}</section>`)
     .join("\n");
 }
 
 function bodyOf(section: Section): string {
   if ("sentences" in section)
-    return `<ul>${section.sentences.map((each) => `<li>${escaped(each)}</li>`).join("")}</ul>`;
-  const head = section.head.map((each) => `<th scope="col">${escaped(each)}</th>`).join("");
+    return `<ul>${section.sentences.map((each) => `<li>${escapeHtml(each)}</li>`).join("")}</ul>`;
+  const head = section.head.map((each) => `<th scope="col">${escapeHtml(each)}</th>`).join("");
   const rows = section.rows.map(([first = "", ...others]) => {
-    const cells = others.map((each) => `<td>${escaped(each)}</td>`).join("");
-    return `<tr><th scope="row">${escaped(first)}</th>${cells}</tr>`;
+    const cells = others.map((each) => `<td>${escapeHtml(each)}</td>`).join("");
+    return `<tr><th scope="row">${escapeHtml(first)}</th>${cells}</tr>`;
   });
   return `<table><thead><tr>${head}</tr></thead><tbody>${rows.join("")}</tbody></table>`;
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 }
 
 const STYLE = `
