@@ -35,7 +35,7 @@ export function predictionOf(each: Case, costs: Costs): Prediction {
   const ingest = model.ingest(each.mode);
   const amount = amountOf(stream, { at: "mean", factor: 1 }, ingest, 1);
   const put = demand.storeRequestsPerSecond["put"];
-  const { p99 } = ingestLatency({ workload, model, stream, peak: demand, roles });
+  const { p99 } = ingestLatency({ workload, model, stream, roles });
   return {
     cores: Object.fromEntries(used.map((role) => [role, busy(role)])),
     saturation: { perSecond: first.factor * each.requestsPerSecond, name: first.name },

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { messageOf } from "../core/errors.ts";
 import type { Plan } from "./model/plan.ts";
+import { GIB } from "./units.ts";
 import { parsedToml } from "./workload/workload.ts";
 
 /** Prices are their owner's file: they differ by contract and place, and change. Nothing has a price of its own here. */
@@ -45,7 +46,6 @@ export async function readPrices(path: string): Promise<Prices> {
 }
 
 const HOURS_PER_MONTH = 730;
-const GIB = 2 ** 30;
 /** Catalogs run with a standby. */
 const POSTGRES_COPIES = 2;
 

@@ -19,6 +19,8 @@ const SECONDS = new Map([
   ["d", 86_400],
 ]);
 
+export const MIB = 2 ** 20;
+export const GIB = 2 ** 30;
 export const SECONDS_PER_DAY = 86_400;
 /** Twelfth of a year of 365 days: what clouds bill by. */
 export const SECONDS_PER_MONTH = (365 * SECONDS_PER_DAY) / 12;

@@ -20,13 +20,14 @@ export function parseConfigFile(path: string, text: string, known: ReadonlySet<s
 }
 
 function parseToml(path: string, text: string): unknown {
-  const value = parseText(path, text.startsWith("\uFEFF") ? text.slice(1) : text);
+  const value = parseTomlText(path, text.startsWith("\uFEFF") ? text.slice(1) : text);
   const place = mayHavePrototypeKey(text) ? prototypeKeyIn(value) : undefined;
   if (place !== undefined) throw new StartupError(`${path}: ${place}: the key is not accepted`, 2);
   return value;
 }
 
-function parseText(path: string, text: string): unknown {
+/** @throws StartupError (exit code 2) with file, line and column. */
+export function parseTomlText(path: string, text: string): unknown {
   try {
     return parse(text);
   } catch (error) {

@@ -37,7 +37,10 @@ export const register: RegisterCommand = (program, context) => {
     .command("plan")
     .description("Say how many nodes of which size carry a workload, what it takes to store, and what runs out first.")
     .argument("[workload]", "TOML file of what has to be carried: see docs/capacity.md")
-    .requiredOption("--costs <file>", "what a machine was measured to spend: the file of `engine bench full`")
+    .requiredOption(
+      "--costs <file>",
+      "what a machine was measured to spend: the file of `npm run bench -- full` in a checkout",
+    )
     .option("--prices <file>", "TOML file of your prices; without it no cost is shown")
     .addOption(new Option("--format <format>", "how to print it").choices(FORMATS).default("text"))
     .option(

@@ -131,7 +131,7 @@ function ingestCosts(costs: Costs, deployment: IngestObservation["deployment"], 
   const shapeFactor = shapeFactors(costs, shapes);
   const spent = (one: Fit | undefined, amount: IngestAmount) =>
     one === undefined ? 0 : valueOf(one.coefficients, amountTerms(amount, shapeFactor)) / speed;
-  const [p50, p99] = (["p50", "p99"] as const).map((which) => latencyFit(costs, all, which));
+  const [p50, p99] = [latencyFit(costs, all, "p50"), latencyFit(costs, all, "p99")];
   const kinds = [...new Set(all.flatMap(({ storeRequests }) => Object.keys(storeRequests)))];
   const requests = kinds.map((kind) => {
     const points = all.map((each) => ({ terms: termsOf(each), value: each.storeRequests[kind] ?? 0 }));
@@ -165,12 +165,9 @@ function ingestCosts(costs: Costs, deployment: IngestObservation["deployment"], 
     main: (part, amount) => spent(main.get(part), amount),
     errorP90: (part) => cpu.get(part)?.errorP90 ?? 0,
     isCommittedByOne: deployment === "staged",
-    gathered: (load) => gatheredOf(groups, load),
-    crowded: (load) => crowdedOf(groups, load),
-    latency: (bodyBytes) => ({
-      p50: valueOf(p50?.coefficients ?? {}, { one: 1, bytes: bodyBytes }),
-      p99: valueOf(p99?.coefficients ?? {}, { one: 1, bytes: bodyBytes }),
-    }),
+    gathered: (load) => gatheredBy(groups.usual, load),
+    crowded: (load) => gatheredBy(groups.crowded, load),
+    latency: (bodyBytes) => ({ p50: atBytes(p50, bodyBytes), p99: atBytes(p99, bodyBytes) }),
     storeRequests: (amount) =>
       Object.fromEntries(
         requests.map(([kind, one]) => [
@@ -190,14 +187,14 @@ function ingestCosts(costs: Costs, deployment: IngestObservation["deployment"], 
 const byteTerm = (shape: string) => `bytes of ${shape}`;
 
 /** What an observation counted, by the coefficients that it goes with. */
-function observedTerms(groups: Groups) {
+function observedTerms({ usual }: Groups) {
   return (each: IngestObservation): Record<string, number> => {
     const { requests, commits, seconds, shape, rawBytes, viaEdge, deployment } = each;
     return {
       requests,
       "direct requests": deployment === "single" || viaEdge ? 0 : requests,
       commits,
-      flushes: knownFlushes(each) ?? gatheredIn(groups, each).flushes,
+      flushes: knownFlushes(each) ?? gatheredBy(usual, loadOf(each)).flushes * seconds,
       seconds,
       [byteTerm(shape)]: rawBytes,
     };
@@ -248,111 +245,100 @@ function unknownShape({ ingest }: Costs, shape: string): Error {
 
 /**
  * Group commit: what arrives while a flush or a commit is under way gathers for the next one. So the requests of one are
- * those of a span, which grows with the bodies. A flush has the requests of one table, a commit the flushes of all.
+ * those of a span, which grows with the bodies; in a crowd they are those that wait. A flush has the requests of one
+ * table, a commit the flushes of all.
  */
-type Groups = Record<"commits" | "flushes" | "crowdedCommits" | "crowdedFlushes", Fit>;
+type Groups = { usual: Gathering; crowded: Gathering };
 
-const GROUP_TERMS = ["one", "rate", "rateBytes"];
-const CROWD_TERMS = ["one", "waiting"];
+/** Requests of one commit and of one flush, by the terms of a load. */
+type Gathering = { commits: Fit; flushes: Fit; termsOf: (load: GatheredLoad) => Record<string, number> };
+
 /** `ENGINE_FLUSH_MAX_ROWS` as it comes. */
 const FLUSH_MAX_ROWS = 8_000;
 
 function groupsOf(all: readonly IngestObservation[]): Groups {
   // A lone client's requests never meet.
   const several = orAll(all, ({ clients }) => clients > 1);
-  const crowds = orAll(several, ({ offeredPerSecond }) => offeredPerSecond === null);
   return {
-    commits: fit(groupPoints(several, knownCommits, rateTerms), GROUP_TERMS),
-    flushes: fit(groupPoints(several, knownFlushes, rateTerms), GROUP_TERMS),
-    crowdedCommits: fit(groupPoints(crowds, knownCommits, crowdTerms), CROWD_TERMS),
-    crowdedFlushes: fit(groupPoints(crowds, knownFlushes, crowdTerms), CROWD_TERMS),
+    usual: gathering(several, ["one", "rate", "rateBytes"], ({ requestsPerSecond: rate, bodyBytes }) => ({
+      one: 1,
+      rate,
+      rateBytes: rate * bodyBytes,
+    })),
+    crowded: gathering(
+      orAll(several, ({ offeredPerSecond }) => offeredPerSecond === null),
+      ["one", "waiting"],
+      ({ clients, rowsPerRequest }) => ({
+        one: 1,
+        waiting: Math.min(clients, Math.max(1, FLUSH_MAX_ROWS / rowsPerRequest)),
+      }),
+    ),
   };
 }
 
-function knownCommits({ commits }: IngestObservation): number {
-  return commits;
+function gathering(
+  all: readonly IngestObservation[],
+  names: readonly string[],
+  termsOf: Gathering["termsOf"],
+): Gathering {
+  const fitOf = (count: (each: IngestObservation) => number | undefined) =>
+    fit(
+      all.flatMap((each): FitPoint[] => {
+        const groups = count(each);
+        return groups === undefined
+          ? []
+          : [{ terms: termsOf(loadOf(each)), value: each.requests / Math.max(1, groups) }];
+      }),
+      names,
+    );
+  return { commits: fitOf(({ commits }) => commits), flushes: fitOf(knownFlushes), termsOf };
 }
 
+/** Those that are wanted; all where there are none. */
 function orAll<T>(values: readonly T[], wanted: (value: T) => boolean): readonly T[] {
   const some = values.filter(wanted);
   return some.length === 0 ? values : some;
-}
-
-/** Requests of one group. */
-function groupPoints(
-  all: readonly IngestObservation[],
-  groups: (each: IngestObservation) => number | undefined,
-  termsOf: (load: GatheredLoad) => Record<string, number>,
-): FitPoint[] {
-  return all.flatMap((each) => {
-    const count = groups(each);
-    return count === undefined ? [] : [{ terms: termsOf(loadOf(each)), value: each.requests / Math.max(1, count) }];
-  });
 }
 
 function loadOf({ requests, seconds, rows, bodyBytes, tables, clients }: IngestObservation): GatheredLoad {
   return { requestsPerSecond: requests / seconds, bodyBytes, rowsPerRequest: rows / requests, tables, clients };
 }
 
-function rateTerms({ requestsPerSecond: rate, bodyBytes }: GatheredLoad): Record<string, number> {
-  return { one: 1, rate, rateBytes: rate * bodyBytes };
-}
-
-function crowdTerms({ clients, rowsPerRequest }: GatheredLoad): Record<string, number> {
-  return { one: 1, waiting: Math.min(clients, Math.max(1, FLUSH_MAX_ROWS / rowsPerRequest)) };
-}
-
-function gatheredIn(groups: Groups, each: IngestObservation) {
-  const { commits, flushes } = gatheredOf(groups, loadOf(each));
-  return { commits: commits * each.seconds, flushes: flushes * each.seconds };
-}
-
-function gatheredOf({ commits, flushes }: Groups, load: GatheredLoad) {
-  return {
-    commits: groupsPerSecond(commits, load, rateTerms(load)),
-    flushes: flushesPerSecond(flushes, load, rateTerms),
-  };
-}
-
-function crowdedOf({ crowdedCommits, crowdedFlushes }: Groups, load: GatheredLoad) {
-  return {
-    commits: groupsPerSecond(crowdedCommits, load, crowdTerms(load)),
-    flushes: flushesPerSecond(crowdedFlushes, load, crowdTerms),
-  };
-}
-
-/** Each table has its part of the requests and of the clients. */
-function flushesPerSecond(
-  group: Fit,
-  load: GatheredLoad,
-  termsOf: (load: GatheredLoad) => Record<string, number>,
-): number {
+function gatheredBy({ commits, flushes, termsOf }: Gathering, load: GatheredLoad) {
+  const groups = (one: Fit, own: GatheredLoad) =>
+    own.requestsPerSecond / Math.max(1, Math.min(own.clients, valueOf(one.coefficients, termsOf(own))));
   const { requestsPerSecond, clients, tables } = load;
-  const own = { ...load, requestsPerSecond: requestsPerSecond / tables, clients: clients / tables };
-  return tables * groupsPerSecond(group, own, termsOf(own));
-}
-
-function groupsPerSecond(
-  group: Fit,
-  { requestsPerSecond, clients }: GatheredLoad,
-  terms: Record<string, number>,
-): number {
-  return requestsPerSecond / Math.max(1, Math.min(clients, valueOf(group.coefficients, terms)));
+  // Each table has its part of the requests and of the clients.
+  const ofTable = { ...load, requestsPerSecond: requestsPerSecond / tables, clients: clients / tables };
+  return { commits: groups(commits, load), flushes: tables * groups(flushes, ofTable) };
 }
 
 const LITTLE_TO_DO = 0.45;
 
 /** Of the loads that left the machine most of its time; of all where there is none. Seconds. */
 function latencyFit(costs: Costs, all: readonly IngestObservation[], which: "p50" | "p99"): Fit {
-  const cores = costs.machine.cpuQuota ?? costs.machine.cores;
-  const busy = (each: IngestObservation) =>
-    sum(Object.values(each.cpuSeconds), (seconds) => seconds) / each.seconds / cores;
-  const quiet = all.filter((each) => busy(each) < LITTLE_TO_DO);
-  const points = (quiet.length === 0 ? all : quiet).map(({ bodyBytes, latencyMs }) => ({
-    terms: { one: 1, bytes: bodyBytes },
-    value: latencyMs[which] / 1_000,
-  }));
+  const cores = coresOf(costs);
+  const isQuiet = ({ cpuSeconds, seconds }: IngestObservation) =>
+    sum(Object.values(cpuSeconds), (busy) => busy) / seconds / cores < LITTLE_TO_DO;
+  return lineFit(orAll(all, isQuiet), ({ bodyBytes, latencyMs }) => [bodyBytes, latencyMs[which] / 1_000]);
+}
+
+/** A fixed part and one by the bytes. */
+function lineFit<T>(all: readonly T[], pointOf: (each: T) => readonly [bytes: number, value: number]): Fit {
+  const points = all.map((each) => {
+    const [bytes, value] = pointOf(each);
+    return { terms: { one: 1, bytes }, value };
+  });
   return fit(points, ["one", "bytes"]);
+}
+
+function atBytes({ coefficients }: Fit, bytes: number): number {
+  return valueOf(coefficients, { one: 1, bytes });
+}
+
+/** That the observations were made on. */
+function coresOf({ machine }: Costs): number {
+  return machine.cpuQuota ?? machine.cores;
 }
 
 /** Of the runs of a shape, per raw byte; of all where there is none of it. */
@@ -361,8 +347,7 @@ function ratioOf<T extends { shape: string; rawBytes: number }>(
   shape: string,
   of: (each: T) => number,
 ): number {
-  const own = all.filter((each) => each.shape === shape);
-  const used = own.length === 0 ? all : own;
+  const used = orAll(all, (each) => each.shape === shape);
   return sum(used, of) / sum(used, ({ rawBytes }) => rawBytes);
 }
 
@@ -370,27 +355,20 @@ function queryCosts(costs: Costs, queryClass: QueryClass, speed: number): QueryC
   const own = costs.queries.filter((each) => each.class === queryClass);
   if (own.length === 0)
     throw new Error(`the costs have no query of the class ${queryClass}; measure it, or take another class`);
-  const of = (isCached: boolean) => {
-    const some = own.filter((each) => each.isCached === isCached);
-    return some.length === 0 ? own : some;
-  };
   const fits = (value: (each: QueryObservation) => number) => {
-    const [hit, miss] = [true, false].map((isCached) =>
-      fit(
-        of(isCached).map((each) => ({ terms: { one: 1, bytes: each.rangeBytes }, value: value(each) })),
-        ["one", "bytes"],
-      ),
-    );
-    return { hit, miss };
+    const of = (isCached: boolean) =>
+      lineFit(
+        orAll(own, (each) => each.isCached === isCached),
+        (each) => [each.rangeBytes, value(each)],
+      );
+    return { hit: of(true), miss: of(false) };
   };
   const cpu = fits(({ cpuSeconds }) => cpuSeconds);
   const p50 = fits(({ latencyMs }) => latencyMs.p50 / 1_000);
   const p99 = fits(({ latencyMs }) => latencyMs.p99 / 1_000);
-  const mixed = ({ hit, miss }: typeof cpu, bytes: number, cached: number) => {
-    const terms = { one: 1, bytes };
-    return cached * valueOf(hit?.coefficients ?? {}, terms) + (1 - cached) * valueOf(miss?.coefficients ?? {}, terms);
-  };
-  const measuredCores = costs.machine.cpuQuota ?? costs.machine.cores;
+  const mixed = ({ hit, miss }: typeof cpu, bytes: number, cached: number) =>
+    cached * atBytes(hit, bytes) + (1 - cached) * atBytes(miss, bytes);
+  const measuredCores = coresOf(costs);
   const ranges = own.map(({ rangeBytes }) => rangeBytes);
   return {
     cpu: (bytes, cached) => mixed(cpu, bytes, cached) / speed,
@@ -399,7 +377,7 @@ function queryCosts(costs: Costs, queryClass: QueryClass, speed: number): QueryC
       const scaled = (wall: number) => onCores({ wall, work, measuredCores, cores }) / speed;
       return { p50: scaled(mixed(p50, bytes, cached)), p99: scaled(mixed(p99, bytes, cached)) };
     },
-    errorP90: Math.max(cpu.hit?.errorP90 ?? 0, cpu.miss?.errorP90 ?? 0),
+    errorP90: Math.max(cpu.hit.errorP90, cpu.miss.errorP90),
     peakBytes: Math.max(...own.map(({ peakBytes }) => peakBytes)),
     rangeBytes: { least: Math.min(...ranges), most: Math.max(...ranges) },
   };

@@ -4,7 +4,7 @@ import { messageOf } from "../../core/errors.ts";
 import { machineSchema } from "../machine.ts";
 
 /**
- * What a machine was seen to spend: the file that `bench full` writes and `plan` reads. It holds observations, not
+ * What a machine was seen to spend: the file that `npm run bench -- full` writes and `engine plan` reads. It holds observations, not
  * coefficients: what a request, a byte and a commit cost is fitted where it is used (`fit.ts`), so that the range in
  * which it was measured and how well the fit holds are known there.
  */

@@ -18,12 +18,9 @@ export type Demand = {
   commitsPerSecond: number;
   requestsPerSecond: number;
   rowsPerSecond: number;
-  rawBytesPerSecond: number;
   walBytesPerSecond: number;
   /** By kind, those of compaction and of queries included. */
   storeRequestsPerSecond: Readonly<Record<string, number>>;
-  /** Queries that are being answered, on average. */
-  runningQueries: number;
 };
 
 /** When: on average, or at the peaks of all streams at once. `factor` times as much of everything. */
@@ -41,7 +38,7 @@ export function demandOf(workload: Workload, model: CostModel, when: When, { ing
   const { mode } = workload.deployment;
   const costs = model.ingest(mode);
   const tally = new Tally();
-  let [commits, requests, rows, bytes, wal, postgres, running] = [0, 0, 0, 0, 0, 0, 0];
+  let [commits, requests, rows, wal, postgres] = [0, 0, 0, 0, 0];
   const store = new Map<string, number>();
   const count = (kind: string, perSecond: number) => store.set(kind, (store.get(kind) ?? 0) + perSecond);
   // What a process spends on nothing but being there is counted once, not for each stream.
@@ -73,7 +70,6 @@ export function demandOf(workload: Workload, model: CostModel, when: When, { ing
     }
     commits += amount.commits;
     requests += amount.requests;
-    bytes += amount.bytes;
     wal += costs.walBytes(amount);
     for (const [kind, perSecond] of Object.entries(costs.storeRequests(amount))) count(kind, perSecond);
   }
@@ -81,7 +77,6 @@ export function demandOf(workload: Workload, model: CostModel, when: When, { ing
     const { rate, rangeBytes } = queryLoad(workload, query, when);
     const own = model.query(query.class);
     tally.add(mode === "single" ? "server" : "query", rate * own.cpu(rangeBytes, query.cached), 0, own.errorP90);
-    running += rate * own.latency(rangeBytes, query.cached, model.costs.machine.cores).p50;
     if (mode !== "single") count("get", rate * (1 - query.cached));
   }
   if (workload.jobs !== undefined) {
@@ -98,10 +93,8 @@ export function demandOf(workload: Workload, model: CostModel, when: When, { ing
     commitsPerSecond: commits,
     requestsPerSecond: requests,
     rowsPerSecond: rows,
-    rawBytesPerSecond: bytes,
     walBytesPerSecond: wal,
     storeRequestsPerSecond: Object.fromEntries(store),
-    runningQueries: running,
   };
 }
 

@@ -1,6 +1,6 @@
 import type { CostModel } from "../costs/cost-model.ts";
 import type { IngestStream, QueryStream, Workload } from "../workload/workload.ts";
-import { queryLoad, rateOf, type Demand, type Role } from "./demand.ts";
+import { queryLoad, rateOf, type Role } from "./demand.ts";
 import { waitQuantile } from "./queueing.ts";
 
 /** Seconds, at the peak. */
@@ -9,7 +9,6 @@ export type Latency = { p50: number; p99: number };
 type Asked = {
   workload: Workload;
   model: CostModel;
-  peak: Demand;
   roles: readonly { role: Role; nodes: number; cores: number; utilization: { peak: number } }[];
 };
 

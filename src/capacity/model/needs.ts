@@ -1,5 +1,5 @@
 import type { CostModel } from "../costs/cost-model.ts";
-import { SECONDS_PER_DAY } from "../units.ts";
+import { GIB, SECONDS_PER_DAY } from "../units.ts";
 import type { Workload } from "../workload/workload.ts";
 import type { Demand, Role } from "./demand.ts";
 import { lostOf, type RoleNeed } from "./sizing.ts";
@@ -7,7 +7,6 @@ import { lostOf, type RoleNeed } from "./sizing.ts";
 /** What a role needs, with memory and disk of a node when `nodes` of them share it. */
 export type NodeNeed = RoleNeed & { memoryBytes: (nodes: number) => number; diskBytes: (nodes: number) => number };
 
-const GIB = 2 ** 30;
 /** Logs, temporary files and the program; what Fargate gives at least. */
 const LEAST_DISK = 21 * GIB;
 /** Merges spill up to 32 GiB. */

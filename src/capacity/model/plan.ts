@@ -1,5 +1,5 @@
 import type { CostModel } from "../costs/cost-model.ts";
-import { bytesText, SECONDS_PER_MONTH } from "../units.ts";
+import { bytesText, GIB, MIB, SECONDS_PER_MONTH } from "../units.ts";
 import type { Workload } from "../workload/workload.ts";
 import { bottlenecksOf, type Bottleneck } from "./bottlenecks.ts";
 import { demandOf, queryLoad, ROLES, type Demand, type Role } from "./demand.ts";
@@ -66,9 +66,9 @@ export function planFor(workload: Workload, model: CostModel): Plan {
       p90: each.p90 ?? null,
     };
   });
-  const ingest = workload.ingest.map((stream) => ingestLatency({ workload, model, stream, peak, roles }));
+  const ingest = workload.ingest.map((stream) => ingestLatency({ workload, model, stream, roles }));
   const queries = workload.queries.map((query) => ({
-    ...queryLatency({ workload, model, query, peak, roles }),
+    ...queryLatency({ workload, model, query, roles }),
     rangeBytes: queryLoad(workload, query, { at: "mean", factor: 1 }).rangeBytes,
   }));
   const isSingle = workload.deployment.mode === "single";
@@ -136,8 +136,6 @@ function sizesFor(workload: Workload, model: CostModel, factor: number): Sized {
   return sized;
 }
 
-const GIB = 2 ** 30;
-
 function roundUp(bytes: number, step: number): number {
   return Math.ceil(bytes / step) * step;
 }
@@ -190,7 +188,7 @@ function withMerges(workload: Workload, model: CostModel, mean: Demand): Record<
 }
 
 /** Merged files go to the store in parts of this size. */
-const MERGED_PART_BYTES = 8 * 2 ** 20;
+const MERGED_PART_BYTES = 8 * MIB;
 
 function changesOf(roles: readonly PlannedRole[], doubled: Sized): string[] {
   const changes = ROLES.flatMap((role) => {

@@ -1,5 +1,5 @@
 import type { CostModel } from "../costs/cost-model.ts";
-import { SECONDS_PER_DAY, SECONDS_PER_MONTH } from "../units.ts";
+import { MIB, SECONDS_PER_DAY, SECONDS_PER_MONTH } from "../units.ts";
 import type { Workload } from "../workload/workload.ts";
 import { amountOf, type Demand } from "./demand.ts";
 import { storedBytes } from "./needs.ts";
@@ -20,7 +20,7 @@ export type Storage = {
 /** `ENGINE_PHYSICAL_GC_GRACE_SECS` as it comes, and the life of an idempotency key. */
 const GRACE_SECONDS = SECONDS_PER_DAY;
 /** What compaction makes of a table's day has files of up to this size. */
-const MERGED_BYTES = 160 * 2 ** 20;
+const MERGED_BYTES = 160 * MIB;
 
 export function storageOf(workload: Workload, model: CostModel, mean: Demand): Storage {
   const costs = model.ingest(workload.deployment.mode);

@@ -8,7 +8,6 @@ export type ObservedNode = {
   /** Address, as it is known to whoever was asked. */
   name: string;
   roles: readonly string[];
-  version: string;
   cores: number;
   cpuSeconds: number;
   /** Growth of all other counters that `COUNTERS` names, added up over their labels. */
@@ -23,7 +22,7 @@ export type Observed = { seconds: number; nodes: readonly ObservedNode[] };
 /** Fetches a text; throws for anything but an answer of 200. */
 export type FetchText = (url: string) => Promise<string>;
 
-type At = { atMs: number; series: ReadonlyMap<string, readonly Sample[]> };
+type At = { atMs: number; samples: readonly Sample[] };
 
 const CPU = "engine_cpu_seconds_total";
 const INFO = "engine_build_info";
@@ -31,7 +30,7 @@ const CORES = "engine_cpu_cores";
 const ROWS = "engine_ingest_rows_total";
 const BYTES = "engine_ingest_bytes_total";
 /** Of these, all that a plan asks for. */
-export const COUNTERS = [
+const COUNTERS = [
   "engine_ingest_requests_total",
   "engine_query_duration_seconds_count",
   "engine_query_cache_hits_total",
@@ -56,9 +55,7 @@ export async function observe(
   const before = await read();
   await sleep(clock, spanSeconds * 1_000);
   const after = await read();
-  const nodes = after.map((then, i) =>
-    nodeOf(urls[i] ?? "", before[i]?.series.get("") ?? [], then.series.get("") ?? []),
-  );
+  const nodes = after.map((then, i) => nodeOf(urls[i] ?? "", before[i]?.samples ?? [], then.samples));
   const elapsed = after.map(({ atMs }, i) => atMs - (before[i]?.atMs ?? atMs));
   return { seconds: Math.max(...elapsed) / 1_000, nodes };
 }
@@ -66,7 +63,7 @@ export async function observe(
 async function readServer(url: string, { fetchText, clock }: { fetchText: FetchText; clock: Clock }): Promise<At> {
   const samples = parseMetrics(await fetched(`${withoutSlash(url)}/metrics`, fetchText));
   if (!samples.some(({ name }) => name === INFO)) throw new Error(`${url} is no server of engine, and no Prometheus`);
-  return { atMs: clock.monotonicMs(), series: new Map([["", samples]]) };
+  return { atMs: clock.monotonicMs(), samples };
 }
 
 async function fetched(url: string, fetchText: FetchText): Promise<string> {
@@ -133,7 +130,6 @@ function nodeOf(name: string, before: readonly Sample[], after: readonly Sample[
   return {
     name,
     roles: (info["roles"] ?? "").split(",").filter((role) => role !== ""),
-    version: info["version"] ?? "",
     cores: after.find((each) => each.name === CORES)?.value ?? Number.NaN,
     cpuSeconds: total(growthOf(CPU, undefined, before, after)),
     growth: new Map(COUNTERS.map((counter) => [counter, total(growthOf(counter, undefined, before, after))])),

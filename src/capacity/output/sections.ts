@@ -1,7 +1,7 @@
 import type { Plan } from "../model/plan.ts";
 import type { Comparison } from "../observe/workload-of.ts";
 import type { Cost } from "../prices.ts";
-import { bytesText, secondsText, threeDigits } from "../units.ts";
+import { bytesText, GIB, secondsText, threeDigits } from "../units.ts";
 
 /** The parts of a plan as people read them, whether as text or as a page. */
 export type Section = { title: string; head: readonly string[]; rows: readonly (readonly string[])[] } | Sentences;
@@ -105,7 +105,7 @@ function costSection({ currency, lines, perMonth, unpriced }: Cost): Section {
 }
 
 function gibText(bytes: number): string {
-  return `${threeDigits(bytes / 2 ** 30)} GiB`;
+  return `${threeDigits(bytes / GIB)} GiB`;
 }
 
 function percent(share: number): string {

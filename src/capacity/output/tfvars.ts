@@ -1,4 +1,5 @@
 import type { Plan, PlannedRole } from "../model/plan.ts";
+import { GIB, MIB } from "../units.ts";
 import type { Workload } from "../workload/workload.ts";
 
 /** What the modules of `terraform/` take as it is: the content of a `capacity.auto.tfvars.json`. */
@@ -20,9 +21,6 @@ type TfRole = {
   disk_gib: number;
   env?: Record<string, string>;
 };
-
-const MIB = 2 ** 20;
-const GIB = 2 ** 30;
 
 /** What Fargate has: memory in GiB by cores, from, to, in steps of. */
 const FARGATE: readonly { cores: number; from: number; to: number; step: number }[] = [

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { TomlError, parse } from "smol-toml";
 import { z } from "zod";
+import { parseTomlText } from "../../config/toml.ts";
 import { messageOf } from "../../core/errors.ts";
 import { DEPLOYMENTS, QUERY_CLASSES } from "../costs/costs.ts";
 import { parseBytes, parsePerSecond, parseSeconds } from "../units.ts";
@@ -124,15 +124,7 @@ export function parseWorkload(path: string, text: string): Workload {
 
 /** A TOML text as the schema has it. Throws one sentence with the file and the key. */
 export function parsedToml<S extends z.ZodType>(path: string, text: string, schema: S): z.output<S> {
-  let found: unknown;
-  try {
-    found = parse(text);
-  } catch (error) {
-    if (!(error instanceof TomlError)) throw error;
-    const [reason = "invalid TOML"] = error.message.split("\n");
-    throw new Error(`${path}, line ${error.line}, column ${error.column}: ${reason}`, { cause: error });
-  }
-  const parsed = schema.safeParse(found);
+  const parsed = schema.safeParse(parseTomlText(path, text));
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   throw new Error(`${path}: ${issue === undefined ? "is not valid" : issueText(issue)}`);
