@@ -11,7 +11,7 @@ import { tlmToParquet } from "../../src/io/duckdb/parquet.ts";
 import { median } from "../../src/capacity/quantile.ts";
 import { defineBenchmark, type Side } from "../suite/benchmark.ts";
 import { duckdbAnswersSql, expectedAnswers, mustAgree, type Answers } from "../support/answers.ts";
-import { DATASET_NAMES, datasetOf } from "../support/data-file.ts";
+import { DATASET_NAMES, requiredDataset } from "../support/data-file.ts";
 import { cpuSecondsOf } from "../support/process-stats.ts";
 import { MIB } from "../support/report.ts";
 import type { Dataset } from "../support/shapes.ts";
@@ -66,8 +66,7 @@ export const benchmark = defineBenchmark({
   rounds: 5,
   hasPeers: true,
   open: async ({ data, rows, extentRows, late, process }, { folder }) => {
-    const sorted = datasetOf(data, rows);
-    if (sorted === undefined) throw new Error(`this machine does not have the data ${data}`);
+    const sorted = requiredDataset(data, rows);
     const dataset = delayed(sorted, late);
     const extents = await writeExtents(dataset, join(folder, "extents"), extentRows);
     const spare = new SpareProcess();

@@ -9,7 +9,7 @@ import { decodeTlm } from "../../src/format/tlm-decode.ts";
 import { defineBenchmark } from "../suite/benchmark.ts";
 import { duckdbAnswersSql, hash24, mustAgree, type Answers } from "../support/answers.ts";
 import { cutBySize } from "../support/bodies.ts";
-import { DATASET_NAMES, datasetOf, writeDataset, type DataFile } from "../support/data-file.ts";
+import { DATASET_NAMES, requiredDataset, writeDataset, type DataFile } from "../support/data-file.ts";
 import { duckdbReadJson } from "../support/dialects.ts";
 import { MIB } from "../support/report.ts";
 import type { Dataset } from "../support/shapes.ts";
@@ -44,8 +44,7 @@ export const benchmark = defineBenchmark({
   rounds: 7,
   hasPeers: true,
   open: async ({ data, rows }, { folder }) => {
-    const dataset = datasetOf(data, rows ?? ROWS[data] ?? DEFAULT_ROWS);
-    if (dataset === undefined) throw new Error(`this machine does not have the data ${data}`);
+    const dataset = requiredDataset(data, rows ?? ROWS[data] ?? DEFAULT_ROWS);
     const file = await writeDataset(dataset, folder);
     const mb = dataset.ndjson.length / 1e6;
     return {

@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { z } from "zod";
 import { defineBenchmark } from "../suite/benchmark.ts";
-import { DATASET_NAMES, datasetOf, writeDataset } from "../support/data-file.ts";
+import { DATASET_NAMES, requiredDataset, writeDataset } from "../support/data-file.ts";
 import { runCheckedIngest } from "../support/ingest-run.ts";
 import { MIB } from "../support/report.ts";
 import { startBenchServer } from "../support/server.ts";
@@ -24,8 +24,7 @@ export const benchmark = defineBenchmark({
   rounds: 7,
   startsServer: true,
   open: async ({ data, rows, bytes, connections }, { folder, entry }) => {
-    const dataset = datasetOf(data, rows);
-    if (dataset === undefined) throw new Error(`this machine does not have the data ${data}`);
+    const dataset = requiredDataset(data, rows);
     await mkdir(folder, { recursive: true });
     const { path, sizeBytes, expected, checks } = await writeDataset(dataset, folder);
     const server = await startBenchServer({ entry });

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { delay } from "../../src/core/waiting.test-kit.ts";
 import { defineBenchmark, type Side } from "../suite/benchmark.ts";
 import { mustAgree } from "../support/answers.ts";
-import { DATASET_NAMES, datasetOf, writeDataset, type DataFile } from "../support/data-file.ts";
+import { DATASET_NAMES, requiredDataset, writeDataset, type DataFile } from "../support/data-file.ts";
 import { runCheckedIngest } from "../support/ingest-run.ts";
 import { MIB } from "../support/report.ts";
 import { startBenchServer, type BenchServer } from "../support/server.ts";
@@ -31,8 +31,7 @@ export const benchmark = defineBenchmark({
   },
   rounds: 3,
   open: async ({ data, rows, files }, { folder, rounds }) => {
-    const dataset = datasetOf(data, rows);
-    if (dataset === undefined) throw new Error(`this machine does not have the data ${data}`);
+    const dataset = requiredDataset(data, rows);
     await mkdir(folder, { recursive: true });
     const file = await writeDataset(dataset, folder);
     const tables = Array.from({ length: rounds + 1 }, (_, round) => [`file_${round}`, `http_${round}`]).flat();

@@ -22,6 +22,13 @@ export function datasetOf(name: string, rows: number): Dataset | undefined {
   return packages;
 }
 
+/** The same for a benchmark that has no other: throws for data that this machine does not have. */
+export function requiredDataset(name: string, rows: number): Dataset {
+  const dataset = datasetOf(name, rows);
+  if (dataset === undefined) throw new Error(`this machine does not have the data ${name}`);
+  return dataset;
+}
+
 /** Writes the dataset below `folder`. */
 export async function writeDataset(dataset: Dataset, folder: string): Promise<DataFile> {
   const { ndjson, ...rest } = dataset;
