@@ -13,14 +13,18 @@ async function newMemory(world: World): Promise<string> {
 
 const DREAM = "/v1/agent/memory/dreaming/run";
 
-/** Waits until no dream of `a` is under way, and gives the id of the newest. The world has no events, so none lasts. */
+/**
+ * Waits until no dream of `a` is under way, and gives the id of the newest: until its job has ended, which it does after
+ * the run, for until then the next one is the same. The world has no events, so none lasts.
+ */
 async function restfulDream(world: World): Promise<string | undefined> {
   const admin = world.callers.find(isFullAdmin);
   for (; ; await sleep(systemClock, 20)) {
     const { json } = await world.send(inA("GET", `${DREAM}s?limit=1`), admin);
-    const [newest] = json["runs"] as { id: string; status: string }[];
+    const [newest] = json["runs"] as { id: string; job_id: string }[];
     if (newest === undefined) return undefined;
-    if (newest.status !== "queued" && newest.status !== "running") return newest.id;
+    const job = await world.send({ method: "GET", path: `/v1/jobs/${newest.job_id}` }, admin);
+    if (["done", "failed", "cancelled"].includes(String(job.json["status"]))) return newest.id;
   }
 }
 
