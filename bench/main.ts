@@ -1,3 +1,4 @@
+import { growth } from "./growth/command.ts";
 import { proof } from "./proof/command.ts";
 import { report } from "./report/command.ts";
 import { UsageError, type Command } from "./suite/commands/command.ts";
@@ -9,7 +10,18 @@ import { quick } from "./suite/commands/quick.ts";
 import { run } from "./suite/commands/run.ts";
 import { show } from "./suite/commands/show.ts";
 
-const COMMANDS: Readonly<Record<string, Command>> = { list, run, quick, full, peers, compare, show, report, proof };
+const COMMANDS: Readonly<Record<string, Command>> = {
+  list,
+  run,
+  quick,
+  full,
+  peers,
+  compare,
+  show,
+  growth,
+  report,
+  proof,
+};
 
 /** Resolves to the exit code (`Command.run`). Throws a sentence for what is wrong, with the help where it helps. */
 export async function main(

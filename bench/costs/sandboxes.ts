@@ -11,7 +11,7 @@ import type { StepContext } from "./step.ts";
 export type SandboxesObservation = NonNullable<Costs["sandboxes"]>;
 
 /** With the disk that sandboxes have by default: such machines are prepared. */
-const LIMITS = { cpu_cores: 1, memory_mb: 512, disk_mb: 4096, max_processes: 256 };
+export const LIMITS = { cpu_cores: 1, memory_mb: 512, disk_mb: 4096, max_processes: 256 };
 /** As a server has by default. */
 const WARM_POOL = 2;
 /** The machine that was taken is replaced by then. */

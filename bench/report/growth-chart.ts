@@ -12,22 +12,28 @@ const BOTTOM = 48;
 type Series = Growth["series"][number];
 type Scale = { at: (value: number) => number; ticks: readonly number[] };
 
+/** One chart for each unit, in the order in which they first come. */
+export function growthCharts(growth: Growth): Html {
+  const byUnit = Map.groupBy(growth.series, ({ unit }) => unit);
+  return html`${[...byUnit].map(([unit, series]) => growthChart(growth, unit, series))}`;
+}
+
 /** Curves on two axes of logarithms. Series differ by their dashes and marks, and each is named at its end. */
-export function growthChart({ name, x, y, series }: Growth): Html {
+function growthChart({ name, x }: Growth, unit: string, series: readonly Series[]): Html {
   const points = series.flatMap((one) => one.points);
   const across = scaleOf(
     points.map((point) => point.x),
     [LEFT, WIDTH - RIGHT],
   );
   const up = scaleOf(
-    points.flatMap((point) => [point.y, point.interval?.low ?? point.y, point.interval?.high ?? point.y]),
+    points.flatMap((point) => [point.y, point.interval.low, point.interval.high]),
     [HEIGHT - BOTTOM, TOP],
   );
   return html`<svg
     class="chart"
     viewBox="0 0 ${WIDTH} ${HEIGHT}"
     role="img"
-    aria-label="${name}: ${y.name} by ${x.name}"
+    aria-label="${name}: ${series.map((one) => one.name).join(", ")} by ${x.unit}"
   >
     ${across.ticks.map(
       (tick) =>
@@ -39,10 +45,8 @@ export function growthChart({ name, x, y, series }: Growth): Html {
         html`<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${up.at(tick)}" y2="${up.at(tick)}" />
           <text x="${LEFT - 8}" y="${up.at(tick) + 4}" text-anchor="end">${amount(tick)}</text>`,
     )}
-    <text class="hint" x="${(LEFT + WIDTH - RIGHT) / 2}" y="${HEIGHT - 10}" text-anchor="middle">
-      ${x.name} (${x.unit})
-    </text>
-    <text class="hint" x="${LEFT}" y="${TOP - 4}">${y.name} (${y.unit})</text>
+    <text class="hint" x="${(LEFT + WIDTH - RIGHT) / 2}" y="${HEIGHT - 10}" text-anchor="middle">${x.unit}</text>
+    <text class="hint" x="${LEFT}" y="${TOP - 4}">${unit}</text>
     ${series.map((one, i) => curveOf(one, i, across, up))}
   </svg>`;
 }
@@ -55,22 +59,18 @@ function curveOf({ name, points, exponent }: Series, number: number, across: Sca
   const last = sorted.at(-1);
   const path = sorted.map((point) => `${across.at(point.x)},${up.at(point.y)}`).join(" ");
   const mark = MARKS[number % MARKS.length] ?? "●";
-  const power = exponent === null ? "" : `, x^${exponent.toFixed(2)}`;
   return html`<polyline class="curve" stroke-dasharray="${DASHES[number % DASHES.length]}" points="${path}" />
     ${sorted.map(
       (point) =>
-        html`${
-            point.interval &&
-            html`<line
-              class="interval"
-              x1="${across.at(point.x)}"
-              x2="${across.at(point.x)}"
-              y1="${up.at(point.interval.low)}"
-              y2="${up.at(point.interval.high)}"
-            />`
-          }<text class="mark" x="${across.at(point.x)}" y="${up.at(point.y) + 4}" text-anchor="middle">${mark}</text>`,
+        html`<line
+            class="interval"
+            x1="${across.at(point.x)}"
+            x2="${across.at(point.x)}"
+            y1="${up.at(point.interval.low)}"
+            y2="${up.at(point.interval.high)}"
+          /><text class="mark" x="${across.at(point.x)}" y="${up.at(point.y) + 4}" text-anchor="middle">${mark}</text>`,
     )}
-    <text x="${WIDTH - RIGHT + 12}" y="${up.at(last?.y ?? 1) + 4}">${mark} ${name}${power}</text>`;
+    <text x="${WIDTH - RIGHT + 12}" y="${up.at(last?.y ?? 1) + 4}">${mark} ${name}, x^${exponent.toFixed(2)}</text>`;
 }
 
 /** Positions by logarithm. Ticks are powers of ten, with 2 and 5 of each where there are few of them. */

@@ -1,34 +1,43 @@
 import { z } from "zod";
 import { machineSchema } from "../../src/capacity/machine.ts";
+import { GROWTH_PROMISES } from "../growth/curve.ts";
+import { GROWTH_VERDICTS } from "../growth/fit.ts";
 
-/** The file of a curve: how a measure grows with a size, for one or more sides. */
+/** The file of a curve: how figures grow with a size. */
 export const growthSchema = z.object({
   kind: z.literal("growth"),
   schema: z.literal(1),
-  /** What grows; as a benchmark is named. */
+  /** What grows. */
   name: z.string(),
   question: z.string(),
-  x: z.object({ name: z.string(), unit: z.string() }),
-  y: z.object({ name: z.string(), unit: z.string() }),
+  x: z.object({ unit: z.string() }),
   series: z
     .array(
       z.object({
         name: z.string(),
+        unit: z.string(),
+        doc: z.string(),
+        promise: z.enum(GROWTH_PROMISES),
+        /** Why it grows by more; null where nothing is said. */
+        because: z.string().nullable(),
         points: z
           .array(
             z.object({
               x: z.number().positive(),
               y: z.number().positive(),
               /** Of 95 %. */
-              interval: z.object({ low: z.number().positive(), high: z.number().positive() }).nullable(),
+              interval: z.object({ low: z.number().positive(), high: z.number().positive() }),
             }),
           )
-          .min(1),
-        /** `b` of y = a · x^b, fitted to the points; null where it was not. */
-        exponent: z.number().nullable(),
+          .min(2),
+        /** `b` of y = a · x^b, fitted to the points. */
+        exponent: z.number(),
+        verdict: z.enum(GROWTH_VERDICTS),
       }),
     )
     .min(1),
+  /** What made the machine too noisy, in sentences. */
+  problems: z.array(z.string()),
   startedAt: z.iso.datetime(),
   /** Null where there is no repository. */
   commit: z.string().nullable(),

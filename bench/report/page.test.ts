@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Goal } from "./goals.ts";
-import { growthChart } from "./growth-chart.ts";
+import { growthCharts } from "./growth-chart.ts";
 import type { Growth } from "./growth.ts";
 import { html } from "./html.ts";
 import { reportPage } from "./page.ts";
@@ -29,16 +29,21 @@ const CURVE: Growth = {
   schema: 1,
   name: "made/growth",
   question: `How does it grow? ${HOSTILE}`,
-  x: { name: "rows", unit: "rows" },
-  y: { name: "time", unit: "ms" },
+  x: { unit: "rows" },
   series: [
-    { name: "ours", points: [pointOf(10, 3), pointOf(100, 5), pointOf(1_000, 9)], exponent: 0.24 },
-    { name: "theirs", points: [pointOf(10, 2), pointOf(100, 20)], exponent: null },
+    seriesOf("commit", "ms", [pointOf(10, 3), pointOf(100, 5), pointOf(1_000, 9)]),
+    seriesOf("plan", "ms", [pointOf(10, 2), pointOf(100, 20), pointOf(1_000, 30)]),
+    seriesOf("idle", "MiB", [pointOf(10, 2), pointOf(100, 20), pointOf(1_000, 21)]),
   ],
+  problems: [HOSTILE],
   startedAt: "2026-11-28T12:00:00.000Z",
   commit: null,
   machine: resultOf().machine,
 };
+
+function seriesOf(name: string, unit: string, points: Growth["series"][number]["points"]): Growth["series"][number] {
+  return { name, unit, doc: HOSTILE, promise: "flat", because: HOSTILE, points, exponent: 0.24, verdict: "exceeds" };
+}
 
 function pointOf(x: number, y: number) {
   return { x, y, interval: { low: y * 0.9, high: y * 1.1 } };
@@ -111,15 +116,17 @@ test("a chart of ratios tells better, worse and neither apart by shape and by wo
 });
 
 test("a curve stands on axes of logarithms, with dashes and marks of its own", () => {
-  const { text } = growthChart(CURVE);
+  const { text } = growthCharts(CURVE);
   const xs = /<polyline[^>]*points="([^"]*)"/
     .exec(text)?.[1]
     ?.split(" ")
     .map((pair) => Number(pair.split(",")[0]));
   expect(xs?.[1]).toBeCloseTo(((xs?.[0] ?? 0) + (xs?.[2] ?? 0)) / 2, 0);
   expect(new Set(text.match(/stroke-dasharray="[^"]*"/g)).size).toBe(2);
-  expect(text).toContain("● ours, x^0.24");
-  expect(text).toContain("■ theirs<");
+  expect(text).toContain("● commit, x^0.24");
+  expect(text).toContain("■ plan, x^0.24");
+  // Milliseconds and memory are on different ones.
+  expect(text.match(/<svg/g)).toHaveLength(2);
 });
 
 test("the summary has at most ten lines", () => {

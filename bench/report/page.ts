@@ -3,7 +3,7 @@ import type { Machine } from "../../src/capacity/machine.ts";
 import type { Result, Summary } from "../suite/result.ts";
 import { amount, MARKS, measuredBy, resultText, takenText, wantedText } from "./figures.ts";
 import { lastStanding, standingOf, type Goal } from "./goals.ts";
-import { growthChart } from "./growth-chart.ts";
+import { growthCharts } from "./growth-chart.ts";
 import type { Growth } from "./growth.ts";
 import { html, jsonScript, type Html } from "./html.ts";
 import { distancesIn, nameOf } from "./limits.ts";
@@ -206,8 +206,36 @@ function growthSection(curves: readonly Growth[]): Html | undefined {
         html`<article>
           <h3>${curve.name}</h3>
           <p>${curve.question}</p>
-          ${growthChart(curve)}
+          ${growthCharts(curve)}
+          ${table(
+            [
+              "figure",
+              "unit",
+              ...(curve.series[0]?.points ?? []).map(({ x }) => `${amount(x)} ${curve.x.unit}`),
+              "power",
+              "promised",
+              "",
+              "",
+            ],
+            curve.series.map(growthCells),
+          )}
+          ${curve.problems.map((problem) => html`<p class="missed">– marked: ${problem}</p> `)}
         </article> `,
     )}
   </section>`;
+}
+
+function growthCells({
+  name,
+  unit,
+  doc,
+  points,
+  exponent,
+  promise,
+  verdict,
+  because,
+}: Growth["series"][number]): string[] {
+  const found = { holds: "✓ holds", unclear: "? unclear", exceeds: "✗ more" }[verdict];
+  const why = verdict === "holds" || because === null ? doc : `${doc}; ${because}`;
+  return [name, unit, ...points.map(({ y }) => amount(y)), `x^${exponent.toFixed(2)}`, promise, found, why];
 }

@@ -5,8 +5,11 @@ import { REPOSITORY } from "../suite/revision.ts";
 import { amount, MARKS, resultText, takenText, wantedText } from "./figures.ts";
 import { jsonFilesIn, readFiles } from "./files.ts";
 import { lastStanding, readGoals, standingOf, type Goal } from "./goals.ts";
+import { growthText } from "./growth-text.ts";
+import type { Growth } from "./growth.ts";
 import { distancesIn } from "./limits.ts";
-import { byStanding } from "./report.ts";
+import { markdownTable } from "./markdown.ts";
+import { byStanding, type Report } from "./report.ts";
 
 const HEAD = `# Performance
 
@@ -32,17 +35,23 @@ const METHOD = `## Method
 export async function performanceDoc(): Promise<string> {
   const bench = join(REPOSITORY, "bench");
   const goals = await readGoals(join(bench, "goals.toml"));
-  const { results } = await readFiles(await jsonFilesIn(join(bench, "results")));
-  return renderPerformanceDoc(goals, results, VERSION);
+  const { results, growth } = await readFiles(await jsonFilesIn(join(bench, "results")));
+  return renderPerformanceDoc({ goals, results, growth, release: VERSION });
 }
 
-export function renderPerformanceDoc(goals: readonly Goal[], results: readonly Result[], release: string): string {
+export function renderPerformanceDoc({
+  goals,
+  results,
+  growth,
+  release,
+}: Pick<Report, "goals" | "results" | "growth" | "release">): string {
   const chapters = Map.groupBy(goals, ({ chapter }) => chapter);
   const parts = [
     HEAD,
     standsText(goals, release),
     ...[...chapters].map(([chapter, own]) => `## ${chapter}\n\n${goalsTable(own, release)}${notesOf(own)}`),
     `## Limits of the machine\n\n${limitsText(results)}`,
+    ...(growth.length === 0 ? [] : [`## Growth\n\n${growthText(growth)}`]),
     METHOD,
   ];
   return `${parts.join("\n\n")}\n`;
@@ -96,14 +105,4 @@ function limitsText(results: readonly Result[]): string {
   ]);
   const head = ["limit", "of the machine", "the engine", "measured", "distance", "on"];
   return `Both were measured in one run.\n\n${markdownTable(head, rows)}`;
-}
-
-/** As the formatter leaves it. */
-function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const escaped = [head, ...rows].map((cells) => cells.map((cell) => cell.replaceAll("|", String.raw`\|`)));
-  const widths = head.map((_, i) => Math.max(3, ...escaped.map((cells) => (cells[i] ?? "").length)));
-  const line = (cells: readonly string[]) =>
-    `| ${widths.map((width, i) => (cells[i] ?? "").padEnd(width)).join(" | ")} |`;
-  const [first = [], ...others] = escaped;
-  return [line(first), line(widths.map((width) => "-".repeat(width))), ...others.map(line)].join("\n");
 }

@@ -19,7 +19,7 @@ export type JobSystem = {
   stop(): Promise<void>;
 };
 
-const KIND = "bench.job";
+export const BENCH_JOB = "bench.job";
 const newId = uuidV7Source(systemClock, systemRandom);
 
 /** The fabric of one node, as a role makes it. */
@@ -27,7 +27,7 @@ export function fabricOn({ records, signals }: Pick<CatalogDatabase, "records" |
   return new Fabric({
     records,
     signals,
-    kinds: new JobKinds([{ name: KIND, payload: z.int(), enqueue: "write", claim: "both" }]),
+    kinds: new JobKinds([{ name: BENCH_JOB, payload: z.int(), enqueue: "write", claim: "both" }]),
     clock: systemClock,
     random: systemRandom,
     newId,
@@ -48,7 +48,7 @@ export function runJobsOf(fabric: Fabric, workers: number, { onRun, close }: Run
   const nothing = { logs: { append: async () => undefined }, credential: async () => undefined };
   const runner = new JobRunner({
     port: new LocalPort({ fabric, newId, ...nothing }),
-    handlers: [{ kind: KIND, run: async ({ payload }) => onRun(Number(payload)) }],
+    handlers: [{ kind: BENCH_JOB, run: async ({ payload }) => onRun(Number(payload)) }],
     slots: workers,
     clock: systemClock,
     random: systemRandom,
@@ -56,7 +56,7 @@ export function runJobsOf(fabric: Fabric, workers: number, { onRun, close }: Run
   });
   const running = runner.run();
   return {
-    enqueue: async (n) => void (await fabric.enqueue({ kind: KIND, payload: n }, ANONYMOUS)),
+    enqueue: async (n) => void (await fabric.enqueue({ kind: BENCH_JOB, payload: n }, ANONYMOUS)),
     unfinished: async () => (await fabric.countUnfinished()).reduce((sum, { count }) => sum + count, 0),
     async stop() {
       await runner.drain(1_000);

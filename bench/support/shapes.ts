@@ -95,27 +95,29 @@ export function synthetic(name: ShapeName, rows: number, seed = 1): Dataset {
   return dataset(name, SHAPES[name], (random, index) => SYNTHETIC[name](random, index), rows, seed);
 }
 
-/**
- * Log rows of ten kinds in turn: the fields of kind 3 end in `_3`, so that the table has ten times the columns and a
- * row a tenth of them.
- */
+/** Log rows of ten kinds in turn. */
 export function tenKindsOfLogs(rows: number): Dataset {
+  return logsOfKinds(rows, 10);
+}
+
+/**
+ * Log rows of several kinds in turn: the fields of kind 3 end in `_3`, so that of ten kinds the table has ten times the
+ * columns and a row a tenth of them.
+ */
+export function logsOfKinds(rows: number, count: number): Dataset {
   const own = SHAPES.logs.columns.filter(({ name }) => !SHARED_FIELDS.has(name));
   const shared = SHAPES.logs.columns.filter(({ name }) => SHARED_FIELDS.has(name));
-  const kinds = Array.from({ length: KINDS }, (_, kind) => {
+  const kinds = Array.from({ length: count }, (_, kind) => {
     return own.map(({ name, type }) => ({ name: kindName(name, kind), type }));
   });
   const shape = { columns: [...shared, ...kinds.flat()], checks: SHAPES.logs.checks };
-  return dataset("logs of ten kinds", shape, rowOfKind, rows, 1);
-}
-
-const KINDS = 10;
-
-function rowOfKind(random: Random, index: number): Record<string, unknown> {
-  const row = Object.entries(SYNTHETIC.logs(random, index));
-  return Object.fromEntries(
-    row.map(([name, value]) => [SHARED_FIELDS.has(name) ? name : kindName(name, index % KINDS), value]),
-  );
+  const rowOf = (random: Random, index: number) => {
+    const row = Object.entries(SYNTHETIC.logs(random, index));
+    return Object.fromEntries(
+      row.map(([name, value]) => [SHARED_FIELDS.has(name) ? name : kindName(name, index % count), value]),
+    );
+  };
+  return dataset(`logs of ${count} kinds`, shape, rowOf, rows, 1);
 }
 
 /** Every table has `at`; the other two are what the sides are compared by. */
