@@ -1,6 +1,6 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { isolateFile } from "../../src/core/isolate.ts";
 import type { S3Connection } from "../../src/io/objectstore/s3/client.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { cpuSecondsOf, residentBytesOf } from "../support/process-stats.ts";
@@ -22,7 +22,7 @@ export type SettledBytes = {
   writtenBytes: number;
 };
 
-const CHILD = fileURLToPath(new URL("./settle-child.ts", import.meta.url));
+const CHILD = isolateFile(new URL("./settle-child.ts", import.meta.url));
 
 /** How often the memory of the merging processes is looked at. */
 const LOOK_MS = 50;

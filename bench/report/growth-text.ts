@@ -14,7 +14,7 @@ export function growthText(curves: readonly Growth[]): string {
 }
 
 function curveText({ name, question, x, series, startedAt, commit, machine, problems }: Growth): string {
-  const sizes = series[0]?.points.map((point) => `${amount(point.x)}`) ?? [];
+  const sizes = series[0]?.points.map((point) => amount(point.x)) ?? [];
   const table = markdownTable(
     [x.unit, ...sizes, "power", "promised", ""],
     series.map(({ name: of, unit, points, exponent, promise, verdict }) => [

@@ -6,7 +6,6 @@ import { amount, MARKS, resultText, takenText, wantedText } from "./figures.ts";
 import { jsonFilesIn, readFiles } from "./files.ts";
 import { lastStanding, readGoals, standingOf, type Goal } from "./goals.ts";
 import { growthText } from "./growth-text.ts";
-import type { Growth } from "./growth.ts";
 import { distancesIn } from "./limits.ts";
 import { markdownTable } from "./markdown.ts";
 import { byStanding, type Report } from "./report.ts";

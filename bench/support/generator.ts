@@ -1,11 +1,11 @@
 import { fork, type ChildProcess } from "node:child_process";
-import { fileURLToPath } from "node:url";
+import { isolateFile } from "../../src/core/isolate.ts";
 import type { FromGenerator, LoadPlan, LoadResult, ToGenerator } from "./load-plan.ts";
 
 /** A load generator that has read its bodies and opened its connections. */
 export type Generator = { readonly bodies: number; run(): Promise<LoadResult> };
 
-const CHILD = fileURLToPath(new URL("./generator-child.ts", import.meta.url));
+const CHILD = isolateFile(new URL("./generator-child.ts", import.meta.url));
 
 /** Starts a process for the plan; it ends after its one run. What it says on standard error is shown. */
 export async function prepareLoad(plan: LoadPlan): Promise<Generator> {

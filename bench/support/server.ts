@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { CreateTable } from "../../src/catalog/catalog.ts";
 import { removeUnmounted } from "../../src/sandbox/runtime/removal.test-kit.ts";
+import { IS_RELEASE } from "../suite/revision.ts";
 import { duckdbAnswersSql, type Answers } from "./answers.ts";
 import { withCatalog } from "./catalog.ts";
 import { cpuSecondsOf, diskBytesOf, memoryOf, resetPeak } from "./process-stats.ts";
@@ -42,7 +43,7 @@ export type ServerOptions = {
   tables?: readonly CreateTable[];
 };
 
-const ENTRY = fileURLToPath(new URL("../../roles/main.ts", import.meta.url));
+const ENTRY = fileURLToPath(new URL(IS_RELEASE ? "./engine.js" : "../../roles/main.ts", import.meta.url));
 
 export async function startBenchServer(options: ServerOptions = {}): Promise<BenchServer> {
   const home = options.home ?? (await mkdtemp(join(tmpdir(), "engine-bench-")));

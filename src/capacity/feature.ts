@@ -5,6 +5,7 @@ export const CAPACITY: FeatureParts = {
   name: "capacity",
   title: "Capacity",
   commands: {
+    bench: () => import("./commands/bench.ts"),
     plan: () => import("./commands/plan.ts"),
   },
 };

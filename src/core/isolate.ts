@@ -31,6 +31,13 @@ export function isolateFile(source: URL): string {
   return existsSync(own) ? own : fileURLToPath(import.meta.url);
 }
 
+/** A program of the release beside this one, by the name of its file; undefined where this runs from its sources. */
+export function releasedProgram(name: string): string | undefined {
+  const isBundled = typeof ENGINE_BUNDLED === "boolean" && ENGINE_BUNDLED;
+  const folder = isBundled ? dirname(fileURLToPath(import.meta.url)) : builtFolder;
+  return folder === undefined ? undefined : join(folder, `${name}.js`);
+}
+
 /**
  * The Node to start scripts with. A single file runs nothing but this program, whatever words it is given: a plain Node
  * lies beside what it has unpacked (`src/single-file/`).

@@ -1,9 +1,9 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { isolateFile } from "../../../src/core/isolate.ts";
 import type { DrivePlan, DriveResult, FromDriver, ToDriver } from "./plan.ts";
 
-const CHILD = fileURLToPath(new URL("./drive-child.ts", import.meta.url));
+const CHILD = isolateFile(new URL("./drive-child.ts", import.meta.url));
 
 /** A generator process. What it says on standard error is shown. */
 export class Driver {

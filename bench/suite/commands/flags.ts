@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { REPOSITORY } from "../revision.ts";
+import { IS_RELEASE, REPOSITORY } from "../revision.ts";
 import { UsageError } from "./command.ts";
 
 /** Where results go unless said otherwise. */
-const RESULTS = join(REPOSITORY, ".cache", "bench-results");
+const RESULTS = IS_RELEASE ? "bench-results" : join(REPOSITORY, ".cache", "bench-results");
 
 export type Flags = {
   rounds: number | undefined;
