@@ -14,6 +14,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "agent/crowd": ["--clients", "5"],
   "compaction/merge": ["--rows", "3000", "--extentRows", "500", "--late", "700"],
   "fabric/lists": ["--jobs", "100", "--own", "5", "--lists", "5"],
+  "kernel/encodings": ["--rows", "400", "--times", "5"],
   "kernel/first-body": ["--bytes", "100000"],
   "kernel/otlp": ["--records", "500", "--requests", "2"],
   "kernel/scanner": ["--rows", "1000"],
