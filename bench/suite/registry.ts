@@ -7,6 +7,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }
   "compaction/merge": () => import("../compaction/merge.ts"),
   "fabric/lists": () => import("../fabric/lists.ts"),
   "kernel/encodings": () => import("../kernel/encodings.ts"),
+  "kernel/filters": () => import("../kernel/filters.ts"),
   "kernel/first-body": () => import("../kernel/first-body.ts"),
   "kernel/otlp": () => import("../kernel/otlp.ts"),
   "kernel/scanner": () => import("../kernel/scanner.ts"),
