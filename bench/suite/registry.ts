@@ -20,6 +20,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }
   "peers/bulk": () => import("../peers/bulk.ts"),
   "peers/small": () => import("../peers/small.ts"),
   "query/fixed": () => import("../query/fixed.ts"),
+  "start/serve": () => import("../start/serve.ts"),
 };
 
 /** Those of that name, or of that group; all for `undefined`. Throws a sentence where there are none. */

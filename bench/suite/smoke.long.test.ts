@@ -28,6 +28,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "peers/bulk": ["--rows", "1000", "--settleMs", "1", "--chdb", "false"],
   "peers/small": ["--rows", "500", "--clients", "4"],
   "query/fixed": ["--rows", "2000", "--times", "3"],
+  "start/serve": ["--idleMs", "500"],
 };
 
 /** Measures that are 0 when all is well. */
