@@ -4,7 +4,6 @@ import { describe, expect, test } from "vitest";
 import { withTemporaryFolder } from "../support/data-file.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
 import { main as runFixedCost } from "./fixed-cost.ts";
-import { main as runFlight } from "./flight.ts";
 import { main as runCorpus } from "./kql-corpus.ts";
 import { mustBeSame } from "./same-rows.ts";
 import { main as runSuite } from "./suite.ts";
@@ -41,14 +40,6 @@ test("fixed costs are measured", { timeout: 240_000 }, async () => {
   const text = printed.join("\n");
   expect(text).toMatch(/^SELECT \*( +[0-9.]+){3}×$/m);
   expect(text).toMatch(/^count over 10 of 100 extents( +[0-9.]+){3}$/m);
-});
-
-test("Flight is measured against HTTP", { timeout: 240_000 }, async () => {
-  await runFlight(["--rows", "2400", "--rounds", "1"]);
-  const text = printed.join("\n");
-  expect(text).toMatch(/^Flight( +[0-9.]+){3} +1.00×$/m);
-  expect(text).toMatch(/^NDJSON over HTTP( +[0-9.]+){4}×$/m);
-  expect(text).toMatch(/^cutting the stream into messages: [0-9.]+ CPU-s per 100 MB$/m);
 });
 
 test(

@@ -20,6 +20,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }
   "peers/bulk": () => import("../peers/bulk.ts"),
   "peers/small": () => import("../peers/small.ts"),
   "query/fixed": () => import("../query/fixed.ts"),
+  "query/flight": () => import("../query/flight.ts"),
   "query/tail": () => import("../query/tail.ts"),
   "start/serve": () => import("../start/serve.ts"),
 };

@@ -28,6 +28,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "peers/bulk": ["--rows", "1000", "--settleMs", "1", "--chdb", "false"],
   "peers/small": ["--rows", "500", "--clients", "4"],
   "query/fixed": ["--rows", "2000", "--times", "3"],
+  "query/flight": ["--rows", "2400"],
   "query/tail": ["--rows", "3", "--tails", "4", "--past", "12000", "--cluster", "false"],
   "start/serve": ["--idleMs", "500"],
 };
@@ -50,7 +51,10 @@ test("each is listed with its question, its options and its measures", async () 
 });
 
 /** What a machine may lack that they need. */
-const NEEDS: Readonly<Record<string, readonly CapabilityName[]>> = { "peers/small": ["PostgreSQL"] };
+const NEEDS: Readonly<Record<string, readonly CapabilityName[]>> = {
+  "peers/small": ["PostgreSQL"],
+  "query/flight": ["python3-venv"],
+};
 
 describe.each(Object.entries(SMALLEST))("%s", (name, options) => {
   test.skipIf(lacks(...(NEEDS[name] ?? [])))(
