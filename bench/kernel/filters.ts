@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { systemClock } from "../../src/core/clock.ts";
 import { checksumOf } from "../../src/format/checksum.ts";
 import { filtersOf } from "../../src/format/columns/column-filters.ts";
@@ -8,25 +9,13 @@ import { buildGramFilter } from "../../src/format/filter/gram-filter.ts";
 import { probeNeedles, probeValues } from "../../src/format/filter/probes.ts";
 import { byteScanner } from "../../src/format/ndjson/byte-scanner.ts";
 import { encodeTlm, storedColumns } from "../../src/format/tlm.ts";
-import { readArguments } from "../support/arguments.ts";
+import { defineBenchmark, type Side } from "../suite/benchmark.ts";
 import { cutBySize } from "../support/bodies.ts";
-import { datasetOf } from "../support/data-file.ts";
-import { median } from "../../src/capacity/quantile.ts";
-import { machine, MIB, printTable, shown } from "../support/report.ts";
+import { DATASET_NAMES, requiredDataset } from "../support/data-file.ts";
+import { MIB } from "../support/report.ts";
 import type { Dataset } from "../support/shapes.ts";
 
-/**
- * Question: what do filters cost an extent at sealing, in time and in bytes, and how much do they let pass that is not
- * there?
- *
- * Extents of about 8,000 log rows. The first table is of the filters of values that ingest builds; the second of the
- * filters of grams that it does not build, over the column with the longest text. What is looked for is what the next
- * extents hold and the first does not: their values, and their words of five letters and more.
- *
- *     node bench/kernel/filters.ts [DATA…] [--rows 40000] [--rounds 7]
- */
 const EXTENT_BYTES = 2.7 * MIB;
-const OPTIONS = { rows: { type: "string" }, rounds: { type: "string", default: "7" } } as const;
 const ROWS: Readonly<Record<string, number>> = {
   logs: 40_000,
   wide: 12_000,
@@ -37,35 +26,45 @@ const ROWS: Readonly<Record<string, number>> = {
 const DEFAULT_ROWS = 60_000;
 const MAX_NEEDLES = 4_000;
 
-export async function main(args: readonly string[]): Promise<void> {
-  const options = readArguments(args, OPTIONS);
-  const names = options.positionals.length === 0 ? [...Object.keys(ROWS), "git", "packages"] : options.positionals;
-  const values: string[][] = [];
-  const grams: string[][] = [];
-  for (const name of names) {
-    const count = options.text("rows") === undefined ? (ROWS[name] ?? DEFAULT_ROWS) : options.count("rows");
-    const dataset = datasetOf(name, count);
-    if (dataset === undefined) continue;
-    values.push([name, ...measureValues(dataset, options.count("rounds"))]);
-    grams.push([name, ...measureGrams(dataset, options.count("rounds"))]);
-  }
-  console.log(`${machine()}\nfilters of values, medians\n`);
-  printTable(["", "columns", "seal ns/row", "filters ns/row", "% of seal", "% of bytes", "% passing"], values);
-  console.log("\nfilters of grams\n");
-  printTable(["", "column", "bytes/row", "ns/row", "KB", "absent", "% passing"], grams);
-}
+/** Extents of about 8,000 log rows. */
+export const benchmark = defineBenchmark({
+  name: "kernel/filters",
+  question:
+    "What do filters cost an extent at sealing, in time and in bytes, and how much do they let pass that is not there?",
+  notMeasured:
+    "What filters spare a query. Filters of grams are not built by ingest; they are those of the column with the longest " +
+    "text, and have no size where it has too many grams. What is looked for is what the next extents hold and the first " +
+    "does not: their values, and their words of five letters and more.",
+  options: z.strictObject({
+    data: z.enum(DATASET_NAMES).default("logs").describe(DATASET_NAMES.join(", ")),
+    rows: z.coerce.number().int().positive().optional().describe("as many as make a few extents unless given"),
+  }),
+  measures: {
+    build: { unit: "ns/row", better: "less", doc: "making the filters" },
+    seal: { unit: "ns/row", better: "less", doc: "scan, statistics, encoding, checksum, without filters" },
+    share: { unit: "%", better: "less", doc: "of sealing without filters: making them" },
+    size: { unit: "%", better: "less", doc: "of the extent's bytes" },
+    passing: { unit: "%", better: "less", doc: "of what is not in the extent: passes its filters" },
+  },
+  rounds: 7,
+  open: async ({ data, rows }) => {
+    const dataset = requiredDataset(data, rows ?? ROWS[data] ?? DEFAULT_ROWS);
+    const extents = cutBySize(dataset.ndjson, EXTENT_BYTES).map((part) => scan(part, dataset));
+    return { sides: [valuesSide(dataset, extents), ...gramsSide(extents)] };
+  },
+});
 
 /** As in the server, where output buffers serve again. */
 const output = new SharedArrayBuffer(32 * MIB);
 
-function measureValues(dataset: Dataset, rounds: number): string[] {
-  const sealMs: number[] = [];
-  const filterMs: number[] = [];
-  const sizes = { filters: 0, extents: 0 };
-  let last: ReturnType<typeof filtersOf> = [];
-  for (let round = 0; round <= rounds; round++) {
+/** The filters of values that ingest builds. */
+function valuesSide(dataset: Dataset, extents: readonly ColumnSet[]): Side {
+  const parts = cutBySize(dataset.ndjson, EXTENT_BYTES);
+  const passing = shareOf("passing", passingValues(extents));
+  const round = async () => {
     const spent = { seal: 0, filters: 0 };
-    for (const part of cutBySize(dataset.ndjson, EXTENT_BYTES)) {
+    const sizes = { filters: 0, extents: 0 };
+    for (const part of parts) {
       const startedMs = systemClock.monotonicMs();
       const set = scan(part, dataset);
       const columns = storedColumns(set);
@@ -73,28 +72,34 @@ function measureValues(dataset: Dataset, rounds: number): string[] {
       const bytes = encodeTlm(set, output);
       checksumOf(bytes);
       const sealedMs = systemClock.monotonicMs();
-      last = filtersOf(columns, stats, bytes.byteLength);
+      const filters = filtersOf(columns, stats, bytes.byteLength);
       spent.filters += systemClock.monotonicMs() - sealedMs;
       spent.seal += sealedMs - startedMs;
-      if (round === 0) sizes.extents += bytes.byteLength;
-      if (round === 0) sizes.filters += last.reduce((sum, filter) => sum + filter.bytes.length, 0);
+      sizes.extents += bytes.byteLength;
+      sizes.filters += filters.reduce((sum, filter) => sum + filter.bytes.length, 0);
       set.release();
     }
-    // The first round warms up.
-    if (round > 0) sealMs.push(spent.seal);
-    if (round > 0) filterMs.push(spent.filters);
-  }
-  const perRow = (ms: readonly number[]): string => shown((median([...ms]) * 1e6) / dataset.rows);
-  const share = shown(median(filterMs.map((ms, i) => (100 * ms) / (sealMs[i] ?? 0))));
-  const names = new Set(last.map(({ name }) => name));
-  const bytes = shown((100 * sizes.filters) / sizes.extents);
-  return [[...names].join(" "), perRow(sealMs), perRow(filterMs), share, bytes, passingValues(dataset)];
+    return {
+      build: (spent.filters * 1e6) / dataset.rows,
+      seal: (spent.seal * 1e6) / dataset.rows,
+      share: (100 * spent.filters) / spent.seal,
+      size: (100 * sizes.filters) / sizes.extents,
+      ...passing,
+    };
+  };
+  return { name: "values", round };
 }
 
-/** Per cent of the values of later extents that the first one's filters let pass, over all its filters. */
-function passingValues(dataset: Dataset): string {
-  const [first, ...others] = cutBySize(dataset.ndjson, EXTENT_BYTES).map((part) => scan(part, dataset));
-  if (first === undefined) return "";
+/** How many were asked for, and how many of them pass. */
+type Passing = { asked: number; passed: number };
+
+function shareOf(name: string, { asked, passed }: Passing): Record<string, number> {
+  return asked === 0 ? {} : { [name]: (100 * passed) / asked };
+}
+
+/** Values of later extents, over all filters of the first. */
+function passingValues([first, ...others]: readonly ColumnSet[]): Passing {
+  if (first === undefined) return { asked: 0, passed: 0 };
   const columns = storedColumns(first);
   const stats = columns.map((column) => column.stats(first.rows));
   const filters = filtersOf(columns, stats, encodeTlm(first, output).byteLength);
@@ -107,31 +112,29 @@ function passingValues(dataset: Dataset): string {
       if (passes(bytes, probeValues([value]))) passed++;
     }
   }
-  return asked === 0 ? "–" : shown((100 * passed) / asked);
+  return { asked, passed };
 }
 
-function measureGrams(dataset: Dataset, rounds: number): string[] {
-  const sets = cutBySize(dataset.ndjson, EXTENT_BYTES).map((part) => scan(part, dataset));
-  const [first, ...others] = sets;
+/** Filters of grams over the column of the first extent that has the longest text; none where no column has text. */
+function gramsSide([first, ...others]: readonly ColumnSet[]): Side[] {
   const column = first?.columns.filter(isText).toSorted((a, b) => b.bytes().length - a.bytes().length)[0];
   if (first === undefined || column === undefined) return [];
   const texts = { offsets: column.offsets(0, column.rows), bytes: column.bytes() };
-  const builtMs: number[] = [];
-  let filter: Uint8Array | undefined;
-  for (let round = 0; round < rounds; round++) {
-    const startedMs = systemClock.monotonicMs();
-    filter = buildGramFilter(texts);
-    builtMs.push(systemClock.monotonicMs() - startedMs);
-  }
+  const sizeBytes = encodeTlm(first, output).byteLength;
   const { name } = column.spec;
-  const figures = [name, shown(texts.bytes.length / column.rows), shown((median(builtMs) * 1e6) / column.rows)];
-  if (filter === undefined) return [...figures, "too many", "", ""];
   const all = textsIn(first, name).join("\0");
   const words = new Set(others.flatMap((set) => textsIn(set, name).flatMap((text) => text.match(/\w{5,20}/g) ?? [])));
   const absent = [...words].filter((word) => !all.includes(word)).slice(0, MAX_NEEDLES);
-  const passed = absent.filter((word) => passes(filter, probeNeedles([word]))).length;
-  const share = absent.length === 0 ? "–" : shown((100 * passed) / absent.length);
-  return [...figures, shown(filter.length / 1e3), String(absent.length), share];
+  const round = async () => {
+    const startedMs = systemClock.monotonicMs();
+    const filter = buildGramFilter(texts);
+    const build = ((systemClock.monotonicMs() - startedMs) * 1e6) / column.rows;
+    if (filter === undefined) return { build };
+    const passed = absent.filter((word) => passes(filter, probeNeedles([word]))).length;
+    const passing = shareOf("passing", { asked: absent.length, passed });
+    return { build, size: (100 * filter.length) / sizeBytes, ...passing };
+  };
+  return [{ name: "grams", round }];
 }
 
 function passes(filter: Uint8Array, probe: FilterProbe | undefined): boolean {
@@ -155,5 +158,3 @@ function scan(part: Buffer, { columns }: Dataset): ColumnSet {
   for (const bytes of cutBySize(part, MIB)) byteScanner.scan({ bytes, evolve: true, arrivedAtNs: 0n }, set);
   return set;
 }
-
-if (import.meta.main) await main(process.argv.slice(2));

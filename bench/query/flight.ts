@@ -5,120 +5,117 @@ import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { z } from "zod";
 import { FlightDataMessages } from "../../src/query/flight/flight-data.ts";
-import { readArguments, type Arguments } from "../support/arguments.ts";
-import { withTemporaryFolder } from "../support/data-file.ts";
-import { median } from "../../src/capacity/quantile.ts";
-import { machine, printTable, shown } from "../support/report.ts";
+import { defineBenchmark, type Side } from "../suite/benchmark.ts";
+import { MIB } from "../support/report.ts";
 import { startBenchServer, type BenchServer } from "../support/server.ts";
 import { queryData } from "./data.ts";
 import { seedHome } from "./seed.ts";
 
-/**
- * Questions: how fast does one pyarrow client get a million rows by Arrow Flight, against the Arrow answer and NDJSON over
- * HTTP, and against pyarrow's own server that has the table in memory? What does it cost the server, and what does
- * cutting the Arrow stream into messages cost alone?
- *
- *     node bench/query/flight.ts [--rows 1000000] [--rounds 5] [--keep FOLDER]
- */
-const OPTIONS = {
-  rows: { type: "string", default: "1000000" },
-  rounds: { type: "string", default: "5" },
-  keep: { type: "string" },
-} as const;
-
 const SQL = "SELECT * FROM events";
-const SIDES = ["flight", "arrow", "ndjson", "pyarrow"] as const;
-type SideName = (typeof SIDES)[number];
 
-const TITLES: Readonly<Record<SideName, string>> = {
+/** By what `flight-client.py` calls them. */
+const SIDES = {
   flight: "Flight",
   arrow: "Arrow over HTTP",
   ndjson: "NDJSON over HTTP",
-  pyarrow: "pyarrow's server, in memory",
-};
+  pyarrow: "pyarrow",
+} as const;
+type SideName = keyof typeof SIDES;
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
 
-export async function main(args: readonly string[]): Promise<void> {
-  const options = readArguments(args, OPTIONS);
-  console.log(machine());
-  const kept = options.text("keep");
-  if (kept === undefined) await withTemporaryFolder((folder) => measure(folder, options));
-  else await measure(kept, options);
-}
-
-async function measure(folder: string, options: Arguments): Promise<void> {
-  await mkdir(folder, { recursive: true });
-  const rows = options.count("rows");
-  const data = await queryData(join(folder, `data-${rows}`), rows);
-  const cut = { sizeBytes: 16 * 1024 * 1024 };
-  const { home } = await seedHome(join(folder, `home-flight-${rows}`), data, { format: "parquet", cut });
-  const port = await anyPort();
-  const server = await startBenchServer({ home, env: { ENGINE_GRPC_ADDR: `127.0.0.1:${port}` } });
-  const python = pythonWithPyarrow();
-  const address = `grpc://127.0.0.1:${port}`;
-  const other = startPython(python, ["serve", address, SQL]);
-  const client = startPython(python, ["measure", server.url, address, `grpc://127.0.0.1:${await portOf(other)}`]);
-  try {
-    await measureSides({ server, client, rows, rounds: options.count("rounds") });
-    await measureReframing(server.url);
-  } finally {
-    for (const { child } of [client, other]) child.kill();
-    await server.stop();
-  }
-}
-
-type Sample = { ms: number; rows: number; bytes: number; cpuSeconds: number };
-
-type SidesOptions = { server: BenchServer; client: Python; rows: number; rounds: number };
-
-async function measureSides({ server, client, rows, rounds }: SidesOptions): Promise<void> {
-  const samples = new Map<SideName, Sample[]>(SIDES.map((side) => [side, []]));
-  for (let round = 0; round <= rounds; round++) {
-    for (const side of SIDES) {
-      const before = server.cpuSeconds();
-      const sample = (await client.ask({ side, sql: SQL })) as Omit<Sample, "cpuSeconds">;
-      if (sample.rows !== rows) throw new Error(`${side} gave ${sample.rows} rows, not ${rows}`);
-      if (round > 0) samples.get(side)?.push({ ...sample, cpuSeconds: server.cpuSeconds() - before });
+/** All sides must give all rows. */
+export const benchmark = defineBenchmark({
+  name: "query/flight",
+  question:
+    "How fast does one pyarrow client get a whole table by Arrow Flight, against the Arrow answer and NDJSON over HTTP and " +
+    "pyarrow's own server that has the table in memory, and at what cost to the server?",
+  notMeasured:
+    "Several clients, and networks. Lines of NDJSON are counted, not parsed; pyarrow's server runs no query and reads no file.",
+  options: z.strictObject({ rows: z.coerce.number().int().positive().default(1_000_000).describe("in the table") }),
+  measures: {
+    rows: { unit: "rows/s", better: "more", doc: "that the client has" },
+    size: { unit: "MB", better: "less", doc: "that the client has" },
+    cpu: { unit: "CPU s", better: "less", doc: "of the engine's server and its children" },
+    cutting: { unit: "CPU s", better: "less", doc: "to cut 100 MB of an Arrow stream into messages, in process" },
+  },
+  rounds: 5,
+  hasPeers: true,
+  open: async ({ rows }, { folder }) => {
+    await mkdir(folder, { recursive: true });
+    const data = await queryData(join(folder, "data"), rows);
+    const cut = { sizeBytes: 16 * MIB };
+    const { home } = await seedHome(join(folder, "home"), data, { format: "parquet", cut });
+    const port = await anyPort();
+    const python = pythonWithPyarrow();
+    const server = await startBenchServer({ home, env: { ENGINE_GRPC_ADDR: `127.0.0.1:${port}` } });
+    const children: ChildProcess[] = [];
+    const start = (...words: string[]): Python => {
+      const started = startPython(python, words);
+      children.push(started.child);
+      return started;
+    };
+    const close = async () => {
+      for (const child of children) child.kill();
+      await server.stop();
+    };
+    try {
+      const address = `grpc://127.0.0.1:${port}`;
+      const other = start("serve", address, SQL);
+      const client = start("measure", server.url, address, `grpc://127.0.0.1:${await portOf(other)}`);
+      const bench: Bench = { server, other, client, rows };
+      const sides = (Object.keys(SIDES) as SideName[]).map((side) => sideOf(side, bench));
+      return { sides: [...sides, await cuttingSide(server.url)], close };
+    } catch (error) {
+      await close();
+      throw error;
     }
-  }
-  printSides(samples);
+  },
+});
+
+type Bench = { server: BenchServer; other: Python; client: Python; rows: number };
+
+type Sample = { ms: number; rows: number; bytes: number };
+
+function sideOf(side: SideName, { server, other, client, rows }: Bench): Side {
+  const name = SIDES[side];
+  const fetchAll = async (): Promise<Sample> => {
+    const sample = (await client.ask({ side, sql: SQL })) as Sample;
+    if (sample.rows !== rows) throw new Error(`${name} gave ${sample.rows} rows, not ${rows}`);
+    return sample;
+  };
+  const round = async () => {
+    const before = server.cpuSeconds();
+    const { ms, bytes } = await fetchAll();
+    const cpu = server.cpuSeconds() - before;
+    const own = { rows: (rows * 1_000) / ms, size: bytes / 1e6 };
+    return side === "pyarrow" ? own : { ...own, cpu };
+  };
+  const pid = side === "pyarrow" ? other.child.pid : server.pid;
+  const processes = () => ({ ...(pid !== undefined && { server: pid }), ...clientOf(client) });
+  return { name, answers: async () => (await fetchAll()).rows, round, processes };
 }
 
-function printSides(samples: ReadonlyMap<SideName, readonly Sample[]>): void {
-  const of = (side: SideName) => samples.get(side) ?? [];
-  // Of the same round.
-  const ratioTo = (side: SideName) => median(of("flight").map(({ ms }, i) => (of(side)[i]?.ms ?? Number.NaN) / ms));
-  console.log(`\n${SQL} for one pyarrow client`);
-  printTable(
-    ["", "1,000 rows/s", "MB", "server CPU-s", "Flight / this"],
-    SIDES.map((side) => {
-      const all = of(side);
-      const perSecond = median(all.map(({ rows, ms }) => rows / ms));
-      const megabytes = median(all.map(({ bytes }) => bytes / 1e6));
-      const cpu = side === "pyarrow" ? Number.NaN : median(all.map(({ cpuSeconds }) => cpuSeconds));
-      return [TITLES[side], shown(perSecond), shown(megabytes), shown(cpu), `${shown(ratioTo(side))}×`];
-    }),
-  );
+function clientOf({ child: { pid } }: Python): Record<string, number> {
+  return pid === undefined ? {} : { client: pid };
 }
 
-const REFRAMINGS = 5;
 const PIECE_BYTES = 256 * 1024;
 
-/** The Arrow answer, in memory, cut into messages over and over. */
-async function measureReframing(url: string): Promise<void> {
+/** The Arrow answer, in memory, cut into messages. */
+async function cuttingSide(url: string): Promise<Side> {
   const headers = { Accept: "application/vnd.apache.arrow.stream" };
   const answer = await fetch(`${url}/v1/query`, { method: "POST", headers, body: SQL });
   const stream = Buffer.from(await answer.arrayBuffer());
-  const seconds: number[] = [];
-  for (let i = 0; i <= REFRAMINGS; i++) {
+  const round = async () => {
     const started = process.cpuUsage();
     for await (const _ of new FlightDataMessages(piecesOf(stream)));
     const { user, system } = process.cpuUsage(started);
-    if (i > 0) seconds.push((user + system) / 1e6 / (stream.byteLength / 1e8));
-  }
-  console.log(`\ncutting the stream into messages: ${shown(median(seconds))} CPU-s per 100 MB`);
+    return { cutting: (user + system) / 1e6 / (stream.byteLength / 1e8) };
+  };
+  return { name: "cutting alone", round };
 }
 
 async function* piecesOf(bytes: Buffer): AsyncGenerator<Uint8Array> {
@@ -164,5 +161,3 @@ async function anyPort(): Promise<number> {
   await once(server, "close");
   return port;
 }
-
-if (import.meta.main) await main(process.argv.slice(2));

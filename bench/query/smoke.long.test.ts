@@ -4,12 +4,10 @@ import { describe, expect, test } from "vitest";
 import { withTemporaryFolder } from "../support/data-file.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
 import { main as runFixedCost } from "./fixed-cost.ts";
-import { main as runFlight } from "./flight.ts";
 import { main as runCorpus } from "./kql-corpus.ts";
 import { mustBeSame } from "./same-rows.ts";
 import { main as runSuite } from "./suite.ts";
 import { main as runWidened } from "./widened.ts";
-import { main as runTail } from "./tail.ts";
 
 /** The query benchmarks in their smallest form: that they run and that their sides agree, not how fast. */
 const printed = keepPrinted();
@@ -42,14 +40,6 @@ test("fixed costs are measured", { timeout: 240_000 }, async () => {
   const text = printed.join("\n");
   expect(text).toMatch(/^SELECT \*( +[0-9.]+){3}×$/m);
   expect(text).toMatch(/^count over 10 of 100 extents( +[0-9.]+){3}$/m);
-});
-
-test("Flight is measured against HTTP", { timeout: 240_000 }, async () => {
-  await runFlight(["--rows", "2400", "--rounds", "1"]);
-  const text = printed.join("\n");
-  expect(text).toMatch(/^Flight( +[0-9.]+){3} +1.00×$/m);
-  expect(text).toMatch(/^NDJSON over HTTP( +[0-9.]+){4}×$/m);
-  expect(text).toMatch(/^cutting the stream into messages: [0-9.]+ CPU-s per 100 MB$/m);
 });
 
 test(
@@ -89,14 +79,6 @@ describe("answers of two sides", () => {
     expect(same([{ a: 1 }, { a: 2 }], [{ a: 2 }, { a: 1 }], true)).toThrow("row 0");
     expect(same([{ a: { b: 1 } }], [{ a: '{"c":1}' }])).toThrow("row 0");
   });
-});
-
-test("live tails are measured", { timeout: 240_000 }, async () => {
-  await runTail(["--rounds", "3", "--tails", "4", "--past", "12000", "--no-cluster"]);
-  const text = printed.join("\n");
-  expect(text).toMatch(/^1 tail( +[0-9.]+){4}$/m);
-  expect(text).toMatch(/^4 tails, others write( +[0-9.]+){4}$/m);
-  expect(text).toMatch(/12000 rows of the past in [0-9.]+ s/);
 });
 
 test("queries in KQL are read from files of all kinds, translated, and their refusals counted", async () => {

@@ -1,112 +1,124 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { startLocalCluster } from "../../test/cluster/local-cluster.ts";
-import { readArguments } from "../support/arguments.ts";
+import { z } from "zod";
 import { quantile } from "../../src/capacity/quantile.ts";
-import { machine, printTable, shown } from "../support/report.ts";
+import { startLocalCluster } from "../../test/cluster/local-cluster.ts";
+import { defineBenchmark, type Side } from "../suite/benchmark.ts";
 import { startBenchServer } from "../support/server.ts";
 
-/**
- * Question: how long after a row is acknowledged does a live tail show it, and how fast does a tail read what was there
- * before?
- *
- *     node bench/query/tail.ts [--rounds 200] [--tails 64] [--past 200000] [--no-cluster]
- *
- * The systems are one process on SQLite, and a cluster (ingest and query nodes of their own, PostgreSQL, S3). Of each: one
- * row at a time while nobody else is there; one at a time with `--tails` tails of eight filters, while other rows come all
- * the time. Every tail must show every row of its filter once. Time counts from the acknowledgement; a row that is seen
- * before it has arrived counts as 0. Then one tail reads `--past` rows from the beginning.
- */
-const OPTIONS = {
-  rounds: { type: "string", default: "200" },
-  tails: { type: "string", default: "64" },
-  past: { type: "string", default: "200000" },
-  "no-cluster": { type: "boolean", default: false },
-} as const;
+/** Every tail must show every row of its filter once. */
+export const benchmark = defineBenchmark({
+  name: "query/tail",
+  question:
+    "How long after a row is acknowledged does a live tail show it, alone and in a crowd, in one process and in a cluster, " +
+    "and how fast does it read what was there before?",
+  notMeasured:
+    "Networks, and servers of which others ask queries. Time counts from the acknowledgement until the last tail has the " +
+    "row; a row that is seen before its acknowledgement has arrived counts as 0.",
+  options: z.strictObject({
+    rows: z.coerce.number().int().positive().default(100).describe("that are waited for one by one, in one round"),
+    tails: z.coerce.number().int().positive().default(64).describe("of eight filters, in the crowd"),
+    past: z.coerce.number().int().positive().default(200_000).describe("rows that were there before"),
+    cluster: z.stringbool().default(true).describe("false leaves it out; it needs PostgreSQL and an S3 server"),
+  }),
+  measures: {
+    alone: { unit: "ms", better: "less", doc: "until the only tail has a row: median" },
+    aloneP99: { unit: "ms", better: "less", doc: "until the only tail has a row: but for 1 %" },
+    crowd: { unit: "ms", better: "less", doc: "until all tails have a row, while others write: median" },
+    crowdP99: { unit: "ms", better: "less", doc: "until all tails have a row, while others write: but for 1 %" },
+    crowdMost: { unit: "ms", better: "less", doc: "until all tails have a row, while others write: the longest" },
+    past: { unit: "rows/s", better: "more", doc: "that were there before, for one tail" },
+  },
+  rounds: 3,
+  open: async ({ cluster, ...plan }) => {
+    const ends: (() => Promise<void>)[] = [];
+    const close = async () => {
+      for (const end of ends.toReversed()) await end();
+    };
+    try {
+      const server = await startBenchServer();
+      ends.push(() => server.stop());
+      const alone = await sideOf({ name: "one process", ingestUrl: server.url, queryUrl: server.url }, plan);
+      const sides: Side[] = [{ ...alone, processes: () => ({ server: server.pid }) }];
+      if (cluster) sides.push(await clusterSide(plan, ends));
+      return { sides, close };
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  },
+});
 
-type Plan = { rounds: number; tails: number; past: number };
+type Plan = { rows: number; tails: number; past: number };
 type System = { name: string; ingestUrl: string; queryUrl: string };
 
-export async function main(args: readonly string[]): Promise<void> {
-  const options = readArguments(args, OPTIONS);
-  const plan = { rounds: options.count("rounds"), tails: options.count("tails"), past: options.count("past") };
-  console.log(machine());
-  const server = await startBenchServer();
-  try {
-    await measure({ name: "one process, SQLite", ingestUrl: server.url, queryUrl: server.url }, plan);
-  } finally {
-    await server.stop();
-  }
-  if (!options.has("no-cluster")) await measureCluster(plan);
-}
-
-async function measureCluster(plan: Plan): Promise<void> {
+/** Ingest and query nodes of their own, PostgreSQL, S3. */
+async function clusterSide(plan: Plan, ends: (() => Promise<void>)[]): Promise<Side> {
   const counts = { edge: 0, query: 1, ingest: 1, committer: 0, compaction: 0, worker: 0 };
   const cluster = await startLocalCluster({ counts });
-  try {
-    const urlOf = (name: string): string => cluster.urls.get(name) ?? "";
-    await measure({ name: "cluster", ingestUrl: urlOf("ingest-1"), queryUrl: urlOf("query-1") }, plan);
-  } finally {
-    await cluster.giveUp();
-  }
+  ends.push(() => cluster.giveUp());
+  const urlOf = (name: string): string => cluster.urls.get(name) ?? "";
+  return await sideOf({ name: "cluster", ingestUrl: urlOf("ingest-1"), queryUrl: urlOf("query-1") }, plan);
 }
 
-async function measure(system: System, { rounds, tails, past }: Plan): Promise<void> {
-  const alone = await latencies(system, "alone", { rounds, tails: 1, isBusy: false });
-  const crowded = await latencies(system, "crowded", { rounds, tails, isBusy: true });
-  printTable(
-    [system.name, "p50 ms", "p90 ms", "p99 ms", "most ms"],
-    [rowOf("1 tail", alone), rowOf(`${tails} tails, others write`, crowded)],
-  );
-  const seconds = await readPast(system, past);
-  console.log(
-    `${system.name}: ${past} rows of the past in ${shown(seconds)} s, ${shown(past / seconds / 1_000)} thousand a second\n`,
-  );
-}
-
-function rowOf(what: string, times: Float64Array): string[] {
-  return [what, ...[0.5, 0.9, 0.99, 1].map((q) => shown(quantile(times, q)))];
+/** Each round has tables of its own, but for the past. */
+async function sideOf(system: System, { rows, tails, past }: Plan): Promise<Side> {
+  await writePast(system.ingestUrl, past);
+  let done = 0;
+  const round = async () => {
+    const place = done++;
+    const alone = await latencies(system, `alone_${place}`, { rows, tails: 1, isBusy: false });
+    const crowd = await latencies(system, `crowd_${place}`, { rows, tails, isBusy: true });
+    return {
+      alone: quantile(alone, 0.5),
+      aloneP99: quantile(alone, 0.99),
+      crowd: quantile(crowd, 0.5),
+      crowdP99: quantile(crowd, 0.99),
+      crowdMost: quantile(crowd, 1),
+      past: past / (await readPast(system.queryUrl, past)),
+    };
+  };
+  return { name: system.name, round };
 }
 
 /** Milliseconds from the acknowledgement of each row until the last of its tails has it; ascending. */
 async function latencies(
   { ingestUrl, queryUrl }: System,
   table: string,
-  { rounds, tails, isBusy }: { rounds: number; tails: number; isBusy: boolean },
+  { rows, tails, isBusy }: { rows: number; tails: number; isBusy: boolean },
 ): Promise<Float64Array> {
   await put(ingestUrl, table, [{ id: "first" }]);
   const readers = await Promise.all(
     Array.from({ length: tails }, (_, i) => Reader.open(queryUrl, table, `id <> 'x${i % 8}'`)),
   );
   const others = isBusy ? writeAlways(ingestUrl, table) : undefined;
-  const taken = new Float64Array(rounds);
-  for (let round = 0; round < rounds; round++) {
-    const id = `row-${round}`;
+  const taken = new Float64Array(rows);
+  for (let row = 0; row < rows; row++) {
+    const id = `row-${row}`;
     const seen = Promise.all(readers.map((reader) => reader.time(id)));
     await put(ingestUrl, table, [{ id }]);
     const acknowledgedMs = performance.now();
-    taken[round] = Math.max(0, Math.max(...(await seen)) - acknowledgedMs);
+    taken[row] = Math.max(0, Math.max(...(await seen)) - acknowledgedMs);
     await delay(20);
   }
-  const written = await others?.stop();
+  await others?.stop();
   for (const reader of readers) {
     reader.leave();
-    const isWhole = rounds === [...reader.seen.keys()].filter((id) => id.startsWith("row-")).length;
+    const isWhole = rows === [...reader.seen.keys()].filter((id) => id.startsWith("row-")).length;
     if (!isWhole || [...reader.seen.values()].some((count) => count > 1))
       throw new Error("a row is missing, or came twice");
   }
-  if (written !== undefined) console.log(`${written} rows came beside those that are measured`);
   return taken.sort();
 }
 
-function writeAlways(url: string, table: string): { stop: () => Promise<number> } {
+function writeAlways(url: string, table: string): { stop: () => Promise<void> } {
   const state = { isStopped: false, written: 0 };
   const done = (async () => {
     while (!state.isStopped) {
+      const from = state.written;
       await put(
         url,
         table,
-        Array.from({ length: 20 }, (_, i) => ({ id: `other-${state.written + i}` })),
+        Array.from({ length: 20 }, (_, i) => ({ id: `other-${from + i}` })),
       );
       state.written += 20;
       await delay(50);
@@ -116,22 +128,25 @@ function writeAlways(url: string, table: string): { stop: () => Promise<number> 
     stop: async () => {
       state.isStopped = true;
       await done;
-      return state.written;
     },
   };
 }
 
-async function readPast({ ingestUrl, queryUrl }: System, rows: number): Promise<number> {
+async function writePast(url: string, rows: number): Promise<void> {
   for (let from = 0; from < rows; from += 20_000) {
     const count = Math.min(20_000, rows - from);
     await put(
-      ingestUrl,
+      url,
       "past",
       Array.from({ length: count }, (_, i) => ({ id: `past-${from + i}`, text: "x".repeat(200) })),
     );
   }
+}
+
+/** Seconds. */
+async function readPast(url: string, rows: number): Promise<number> {
   const startedMs = performance.now();
-  const reader = await Reader.open(queryUrl, "past", undefined, "0");
+  const reader = await Reader.open(url, "past", undefined, "0");
   await reader.time(`past-${rows - 1}`);
   const seconds = (performance.now() - startedMs) / 1_000;
   reader.leave();
@@ -193,5 +208,3 @@ class Reader {
     this.#waiting.delete(id);
   }
 }
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) await main(process.argv.slice(2));

@@ -9,6 +9,8 @@ export const BENCHMARKS: Registry = {
   "agent/crowd": () => import("../agent/crowd.ts"),
   "compaction/merge": () => import("../compaction/merge.ts"),
   "fabric/lists": () => import("../fabric/lists.ts"),
+  "kernel/encodings": () => import("../kernel/encodings.ts"),
+  "kernel/filters": () => import("../kernel/filters.ts"),
   "kernel/first-body": () => import("../kernel/first-body.ts"),
   "kernel/otlp": () => import("../kernel/otlp.ts"),
   "kernel/scanner": () => import("../kernel/scanner.ts"),
@@ -21,6 +23,9 @@ export const BENCHMARKS: Registry = {
   "peers/bulk": () => import("../peers/bulk.ts"),
   "peers/small": () => import("../peers/small.ts"),
   "query/fixed": () => import("../query/fixed.ts"),
+  "query/flight": () => import("../query/flight.ts"),
+  "query/tail": () => import("../query/tail.ts"),
+  "start/serve": () => import("../start/serve.ts"),
 };
 
 /** Those of that name, or of that group; all for `undefined`. Throws a sentence where there are none. */
