@@ -18,6 +18,9 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }
   "peers/bulk": () => import("../peers/bulk.ts"),
   "peers/small": () => import("../peers/small.ts"),
   "query/fixed": () => import("../query/fixed.ts"),
+  "query/fresh": () => import("../query/fresh.ts"),
+  "query/half-fresh": () => import("../query/half-fresh.ts"),
+  "query/suite": () => import("../query/suite.ts"),
 };
 
 /** Those of that name, or of that group; all for `undefined`. Throws a sentence where there are none. */

@@ -26,6 +26,9 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "peers/bulk": ["--rows", "1000", "--settleMs", "1", "--chdb", "false"],
   "peers/small": ["--rows", "500", "--clients", "4"],
   "query/fixed": ["--rows", "2000", "--times", "3"],
+  "query/fresh": ["--rows", "2400", "--times", "1", "--extentRows", "800"],
+  "query/half-fresh": ["--rows", "2400", "--times", "1", "--extentRows", "800"],
+  "query/suite": ["--rows", "2400", "--times", "1", "--extentRows", "800", "--chdb", "false"],
 };
 
 /** Measures that are 0 when all is well. */
@@ -94,4 +97,16 @@ test.each(["own", "turn"])("a merge of nested rows in a process of the kind %s i
   for (const source of ["table", "parquet", "ndjson"]) {
     expect(printed.join("\n")).toMatch(new RegExp(`^COPY, ${source} +cpu +[0-9.]+`, "m"));
   }
+});
+
+test("the first query of a process is measured as well", { timeout: 120_000 }, async () => {
+  const small = ["--rows", "2400", "--only", "top k", "--extentRows", "800", "--rounds", "1", "--out", out];
+  await main(["run", "query/fresh", "--state", "first", ...small]);
+  expect(printed.join("\n")).toMatch(/^fresh +top-k +[0-9.]+/m);
+});
+
+test("a name that no query has is refused", async () => {
+  await expect(main(["run", "query/suite", "--only", "nothing"])).rejects.toThrow(
+    "no query has it in its name: count;",
+  );
 });
