@@ -3,15 +3,16 @@ import { join } from "node:path";
 import { z } from "zod";
 import { median } from "../../src/capacity/quantile.ts";
 import type { Measure } from "../suite/benchmark.ts";
-import { queryData, type QueryData } from "./data.ts";
+import { queryData, type DataFacts, type QueryData } from "./data.ts";
 import { benchQueries, type BenchQuery } from "./queries.ts";
 import { mustBeSame } from "./same-rows.ts";
 import type { Row } from "./side.ts";
 
 /** A pass over the queries: what one round of a side is, in the benchmarks that ask all of them. */
 
-/** Their names do not depend on the data. */
-const NAMES = benchQueries({ rows: 1, traceId: "", window: { from: "", to: "" } }).map(({ name }) => name);
+/** Stands in for the data's where only the names of queries are wanted. */
+export const NO_FACTS: DataFacts = { rows: 1, traceId: "", window: { from: "", to: "" } };
+const NAMES = benchQueries(NO_FACTS).map(({ name }) => name);
 
 const count = z.coerce.number().int().positive();
 
@@ -40,7 +41,8 @@ export const PASS_MEASURES: Readonly<Record<string, Measure>> = {
   ),
 };
 
-function measureOf(name: string): string {
+/** The name of a query as a measure. */
+export function measureOf(name: string): string {
   return name.toLowerCase().replaceAll(/\W+/g, "-");
 }
 
@@ -55,30 +57,46 @@ export async function passData({ rows, only, keep }: PassOptions, folder: string
   return { folder: own, data, queries };
 }
 
-/** Times every query, one after the other: values of `PASS_MEASURES`. */
+/** Times every query, one after the other: the median of each, by the name of its measure. */
+export async function timesOf<Q extends { name: string }>(
+  queries: readonly Q[],
+  times: number,
+  timeOf: (query: Q) => Promise<number>,
+): Promise<Record<string, number>> {
+  const taken: Record<string, number> = {};
+  for (const query of queries) {
+    const ms: number[] = [];
+    for (let i = 0; i < times; i++) ms.push(await timeOf(query));
+    taken[measureOf(query.name)] = median(ms);
+  }
+  return taken;
+}
+
+/** The same as values of `PASS_MEASURES`. */
 export async function passOver(
   queries: readonly BenchQuery[],
   { times, each }: { times: number; each: boolean },
   timeOf: (query: BenchQuery) => Promise<number>,
 ): Promise<Record<string, number>> {
-  const taken: { query: BenchQuery; ms: number }[] = [];
-  for (const query of queries) {
-    const ms: number[] = [];
-    for (let i = 0; i < times; i++) ms.push(await timeOf(query));
-    taken.push({ query, ms: median(ms) });
-  }
-  const narrow = taken.filter(({ query }) => query.kind !== "scan");
-  const scans = taken.filter(({ query }) => query.kind === "scan");
+  const taken = await timesOf(queries, times, timeOf);
+  const meanOf = (measure: string, own: readonly BenchQuery[]) =>
+    own.length === 0 ? {} : { [measure]: geometricMean(own.map(({ name }) => taken[measureOf(name)] ?? Number.NaN)) };
   return {
-    all: geometricMean(taken),
-    ...(narrow.length > 0 && { narrow: geometricMean(narrow) }),
-    ...(scans.length > 0 && { scans: geometricMean(scans) }),
-    ...(each && Object.fromEntries(taken.map(({ query, ms }) => [measureOf(query.name), ms]))),
+    ...meanOf("all", queries),
+    ...meanOf(
+      "narrow",
+      queries.filter(({ kind }) => kind !== "scan"),
+    ),
+    ...meanOf(
+      "scans",
+      queries.filter(({ kind }) => kind === "scan"),
+    ),
+    ...(each && taken),
   };
 }
 
-function geometricMean(taken: readonly { ms: number }[]): number {
-  return Math.exp(taken.reduce((sum, { ms }) => sum + Math.log(ms), 0) / taken.length);
+export function geometricMean(values: readonly number[]): number {
+  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
 }
 
 /**

@@ -105,7 +105,8 @@ export function librarySide(
   };
 }
 
-function rowsOf(ndjson: string): Row[] {
+/** Of an answer in NDJSON. */
+export function rowsOf(ndjson: string): Row[] {
   return ndjson
     .split("\n")
     .filter((line) => line !== "")

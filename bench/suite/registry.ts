@@ -20,6 +20,8 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }
   "query/fixed": () => import("../query/fixed.ts"),
   "query/fresh": () => import("../query/fresh.ts"),
   "query/half-fresh": () => import("../query/half-fresh.ts"),
+  "query/kql": () => import("../query/kql.ts"),
+  "query/kql-start": () => import("../query/kql-start.ts"),
   "query/suite": () => import("../query/suite.ts"),
 };
 

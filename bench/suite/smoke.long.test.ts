@@ -28,6 +28,8 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "query/fixed": ["--rows", "2000", "--times", "3"],
   "query/fresh": ["--rows", "2400", "--times", "1", "--extentRows", "800"],
   "query/half-fresh": ["--rows", "2400", "--times", "1", "--extentRows", "800"],
+  "query/kql": ["--rows", "2400", "--times", "1", "--extentRows", "800"],
+  "query/kql-start": ["--rows", "1000"],
   "query/suite": ["--rows", "2400", "--times", "1", "--extentRows", "800", "--chdb", "false"],
 };
 
