@@ -3,22 +3,13 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { withTemporaryFolder } from "../support/data-file.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
-import { main as runFixedCost } from "./fixed-cost.ts";
 import { main as runFlight } from "./flight.ts";
 import { main as runCorpus } from "./kql-corpus.ts";
 import { mustBeSame } from "./same-rows.ts";
-import { main as runWidened } from "./widened.ts";
 import { main as runTail } from "./tail.ts";
 
 /** The query benchmarks in their smallest form: that they run and that their sides agree, not how fast. */
 const printed = keepPrinted();
-
-test("fixed costs are measured", { timeout: 240_000 }, async () => {
-  await runFixedCost(["--rows", "1000", "--rounds", "1", "--requests", "20", "--extents", "100"]);
-  const text = printed.join("\n");
-  expect(text).toMatch(/^SELECT \*( +[0-9.]+){3}×$/m);
-  expect(text).toMatch(/^count over 10 of 100 extents( +[0-9.]+){3}$/m);
-});
 
 test("Flight is measured against HTTP", { timeout: 240_000 }, async () => {
   await runFlight(["--rows", "2400", "--rounds", "1"]);
@@ -27,15 +18,6 @@ test("Flight is measured against HTTP", { timeout: 240_000 }, async () => {
   expect(text).toMatch(/^NDJSON over HTTP( +[0-9.]+){4}×$/m);
   expect(text).toMatch(/^cutting the stream into messages: [0-9.]+ CPU-s per 100 MB$/m);
 });
-
-test(
-  "sums over a column that has widened are those over one that never was another",
-  { timeout: 120_000 },
-  async () => {
-    await runWidened(["--rows", "2000", "--rounds", "1"]);
-    expect(printed.join("\n")).toMatch(/^sum where( +[0-9.]+){3}×$/m);
-  },
-);
 
 describe("answers of two sides", () => {
   const same =

@@ -22,7 +22,10 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }
   "query/half-fresh": () => import("../query/half-fresh.ts"),
   "query/kql": () => import("../query/kql.ts"),
   "query/kql-start": () => import("../query/kql-start.ts"),
+  "query/ndjson": () => import("../query/ndjson.ts"),
+  "query/planning": () => import("../query/planning.ts"),
   "query/suite": () => import("../query/suite.ts"),
+  "query/widened": () => import("../query/widened.ts"),
 };
 
 /** Those of that name, or of that group; all for `undefined`. Throws a sentence where there are none. */

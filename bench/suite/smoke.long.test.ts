@@ -30,11 +30,16 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "query/half-fresh": ["--rows", "2400", "--times", "1", "--extentRows", "800"],
   "query/kql": ["--rows", "2400", "--times", "1", "--extentRows", "800"],
   "query/kql-start": ["--rows", "1000"],
+  "query/ndjson": ["--rows", "1000"],
+  "query/planning": ["--extents", "100", "--extentRows", "100", "--times", "5"],
   "query/suite": ["--rows", "2400", "--times", "1", "--extentRows", "800", "--chdb", "false"],
+  "query/widened": ["--rows", "2000", "--times", "1"],
 };
 
 /** Measures that are 0 when all is well. */
 const MAY_BE_ZERO = new Set(["errors", "backlog"]);
+/** What one thing takes beyond another: on a busy machine that may be less. */
+const DIFFERENCES = new Set(["added"]);
 
 const printed = keepPrinted();
 let out: string;
@@ -65,7 +70,7 @@ describe.each(Object.entries(SMALLEST))("%s", (name, options) => {
       expect(result).toMatchObject({ benchmark: name, seed: 7, schema: 2 });
       expect(result.rounds).toHaveLength(2);
       expect(result.machine.fsyncMs.p99).toBeGreaterThanOrEqual(result.machine.fsyncMs.p50);
-      for (const { measure, median } of result.summary) {
+      for (const { measure, median } of result.summary.filter((row) => !DIFFERENCES.has(row.measure))) {
         expect(median).toBeGreaterThanOrEqual(MAY_BE_ZERO.has(measure) ? 0 : Number.MIN_VALUE);
       }
       expect(await main(["show", join(out, file)])).toBe(0);
