@@ -4,22 +4,10 @@ import { findKafka } from "../../test/kafka/broker.test-kit.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
 import { main as runCluster } from "./cluster.ts";
 import { main as runKafka } from "./kafka.ts";
-import { main as runUntilParquet } from "./until-parquet.ts";
 
 /** The benchmarks of whole write paths in their smallest form: that they run and that their sides agree. */
 const printed = keepPrinted();
 const kafka = findKafka();
-
-test("ingest is followed until every row is in Parquet, and DuckDB agrees", { timeout: 240_000 }, async () => {
-  await runUntilParquet(["duckdb", "duckdb-table", "--rows", "2000", "--rounds", "1", "--warm-up-ms", "100"]);
-  const text = printed.join("\n");
-  expect(text).toMatch(/^engine( +[0-9.]+){6}$/m);
-  expect(text).toMatch(/^duckdb-table \/ engine: [0-9.]+× the CPU-s$/m);
-});
-
-test("a peer that does not exist is refused by name", async () => {
-  await expect(runUntilParquet(["duckdbb"])).rejects.toThrow("duckdbb is no peer");
-});
 
 test("a mode that does not exist is refused by name", async () => {
   await expect(runCluster(["--mode", "async"])).rejects.toThrow("async is no mode");

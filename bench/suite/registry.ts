@@ -15,6 +15,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }
   "load/overload": () => import("../load/overload.ts"),
   "load/profile": () => import("../load/profile.ts"),
   "load/second-opinion": () => import("../load/second-opinion.ts"),
+  "load/until-parquet": () => import("../load/until-parquet.ts"),
   "memory/build": () => import("../memory/build.ts"),
   "memory/recall": () => import("../memory/recall.ts"),
   "peers/bulk": () => import("../peers/bulk.ts"),
