@@ -12,6 +12,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ benchmark: Benchmark }
   "load/bodies": () => import("../load/bodies.ts"),
   "load/filedrop": () => import("../load/filedrop.ts"),
   "load/ingest": () => import("../load/ingest.ts"),
+  "load/kafka": () => import("../load/kafka.ts"),
   "load/overload": () => import("../load/overload.ts"),
   "load/profile": () => import("../load/profile.ts"),
   "load/second-opinion": () => import("../load/second-opinion.ts"),

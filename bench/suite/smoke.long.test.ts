@@ -20,6 +20,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "load/bodies": ["--rows", "2000", "--bytes", "65536"],
   "load/filedrop": ["--rows", "20000", "--files", "20"],
   "load/ingest": ["--rows", "1000", "--bytes", "65536"],
+  "load/kafka": ["--messages", "5000", "--partitions", "2", "--batchSize", "500"],
   "load/overload": ["--seconds", "2", "--capacity", "1", "--bytes", "65536", "--connections", "64"],
   "load/profile": ["--seconds", "1", "--processes", "1"],
   "load/second-opinion": ["--seconds", "2"],
@@ -59,7 +60,10 @@ test("each is listed with its question, its options and its measures", async () 
 });
 
 /** What a machine may lack that they need. */
-const NEEDS: Readonly<Record<string, readonly CapabilityName[]>> = { "peers/small": ["PostgreSQL"] };
+const NEEDS: Readonly<Record<string, readonly CapabilityName[]>> = {
+  "load/kafka": ["Java", "Maven"],
+  "peers/small": ["PostgreSQL"],
+};
 
 describe.each(Object.entries(SMALLEST))("%s", (name, options) => {
   test.skipIf(lacks(...(NEEDS[name] ?? [])))(
