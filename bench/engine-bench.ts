@@ -4,7 +4,7 @@ import { listOf } from "./suite/commands/list.ts";
 import { runOf } from "./suite/commands/run.ts";
 import { show } from "./suite/commands/show.ts";
 import { runProcess } from "./suite/program.ts";
-import type { Registry } from "./suite/registry.ts";
+import type { Registry } from "./suite/named.ts";
 
 /**
  * What `engine bench` starts: of the suite that which needs nothing but the program, so that it can be run where the

@@ -6,9 +6,10 @@ import { MIB } from "../support/report.ts";
  * Who says of which types the columns are: `declared`, as the data's; `settled`, as an earlier request has inferred them;
  * `inferred`, by the first request; `text`, by the first request, which makes all of them text.
  */
-export type Types = "declared" | "settled" | "inferred" | "text";
+export const TYPES = ["declared", "settled", "inferred", "text"] as const;
+export type Types = (typeof TYPES)[number];
 
-/** A case of `ingest.ts`: who sends what to which tables. */
+/** A case of `load/ingest`: who sends what to which tables. */
 export type LoadCase = {
   name: string;
   /** A dataset, or `kinds10` for logs of ten kinds. */
@@ -43,22 +44,20 @@ const BASE: LoadCase = {
 /** By preset: its cases, run side by side in rounds, so that their ratio is not the machine's mood. */
 export const PRESETS: Readonly<Record<string, readonly LoadCase[]>> = {
   mib: [BASE],
-  undeclared: [BASE, { ...BASE, name: "undeclared", types: "text" }],
-  inferred: [BASE, { ...BASE, name: "settled", types: "settled" }, { ...BASE, name: "inferred", types: "inferred" }],
+  undeclared: [{ ...BASE, name: "undeclared", types: "text" }, BASE],
+  settled: [{ ...BASE, name: "settled", types: "settled" }, BASE],
+  inferred: [{ ...BASE, name: "inferred", types: "inferred" }, BASE],
   big: [{ ...BASE, name: "big", rows: 1_600_000, cut: { sizeBytes: 64 * MIB } }],
   rows10: [{ ...BASE, name: "rows10", rows: 200_000, cut: { rows: 10 }, connections: 32 }],
   rows1: [{ ...BASE, name: "rows1", rows: 50_000, cut: { rows: 1 }, connections: 64 }],
   conns512: [{ ...BASE, name: "conns512", rows: 200_000, cut: { rows: 1 }, connections: 512 }],
   lone: [{ ...BASE, name: "lone", rows: 2_000, cut: { rows: 1 }, connections: 1 }],
   drivers: [
-    { ...BASE, name: "node", driver: "node" },
     { ...BASE, name: "uws", driver: "uws" },
+    { ...BASE, name: "node", driver: "node" },
   ],
-  many: [
-    BASE,
-    { ...BASE, name: "tables ×10", tables: 10 },
-    { ...BASE, name: "columns ×10, unused", extraColumns: 90 },
-    { ...BASE, name: "columns ×10, ten kinds", data: "kinds10" },
-    { ...BASE, name: "extents ×100", extents: 10_000 },
-  ],
+  tables: [{ ...BASE, name: "tables ×10", tables: 10 }, BASE],
+  columns: [{ ...BASE, name: "columns ×10, unused", extraColumns: 90 }, BASE],
+  kinds: [{ ...BASE, name: "columns ×10, ten kinds", data: "kinds10" }, BASE],
+  extents: [{ ...BASE, name: "extents ×100", extents: 10_000 }, BASE],
 };

@@ -1,206 +1,142 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { readArguments, type Arguments } from "../support/arguments.ts";
-import { withTemporaryFolder } from "../support/data-file.ts";
-import type { IngestRun } from "../support/ingest-run.ts";
+import { mkdir } from "node:fs/promises";
+import { z } from "zod";
+import { defineBenchmark, type Side } from "../suite/benchmark.ts";
+import { DATASET_NAMES } from "../support/data-file.ts";
 import type { Cut } from "../support/load-plan.ts";
-import { printProfile, summarizeProfiles } from "../support/profile.ts";
-import { median } from "../../src/capacity/quantile.ts";
-import { machine, MIB, printTable, shown } from "../support/report.ts";
-import { PRESETS, type LoadCase } from "./cases.ts";
-import { runOverload } from "./overload.ts";
-import { startSide, type Side } from "./side.ts";
-import { stageOf } from "./stages.ts";
+import { MIB } from "../support/report.ts";
+import { PRESETS, TYPES, type LoadCase } from "./cases.ts";
+import { startSide, type Side as LoadSide } from "./side.ts";
 
-/**
- * Question: how much NDJSON does durable and visible HTTP ingest take per second, and per CPU-second of the server; how
- * long does a client wait for its acknowledgement, and what does it cost in memory and disk?
- *
- *     node bench/load/ingest.ts [PRESET…] [options]
- *
- * See `bench/README.md` for the presets and how to read the figures.
- */
-const OPTIONS = {
-  rows: { type: "string" },
-  rounds: { type: "string", default: "5" },
-  data: { type: "string" },
-  "body-bytes": { type: "string" },
-  "rows-per-request": { type: "string" },
-  connections: { type: "string" },
-  tables: { type: "string" },
-  "extra-columns": { type: "string" },
-  extents: { type: "string" },
-  undeclared: { type: "boolean" },
-  seconds: { type: "string", default: "60" },
-  factor: { type: "string", default: "4" },
-  profile: { type: "boolean" },
-} as const;
+const PRESET_NAMES = Object.keys(PRESETS);
 
-export async function main(args: readonly string[]): Promise<void> {
-  const options = readArguments(args, OPTIONS);
-  console.log(machine());
-  for (const name of options.positionals.length === 0 ? ["mib"] : options.positionals) {
-    console.log(`\n${name}`);
-    const preset = PRESETS[name === "overload" ? "mib" : name];
-    if (preset === undefined) {
-      throw new Error(`${name} is no preset; there are ${[...Object.keys(PRESETS), "overload"].join(", ")}`);
-    }
-    // The base of a comparison stays without extents.
-    const seedsAll = preset.every(({ extents }) => extents === 0);
-    const cases = preset.map((loadCase) => adjusted(loadCase, options, seedsAll));
-    if (name === "overload") await overload(cases, options);
-    else if (options.has("profile")) await profile(cases, options);
-    else await measure(cases, options.count("rounds"));
-  }
-}
+const count = z.coerce.number().int().positive();
 
-/** The case with what the command line says otherwise. */
-function adjusted(loadCase: LoadCase, options: Arguments, seedsAll: boolean): LoadCase {
-  const count = (name: string, otherwise: number) =>
-    options.text(name) === undefined ? otherwise : options.count(name);
-  return {
-    ...loadCase,
-    data: options.text("data") ?? loadCase.data,
-    rows: count("rows", loadCase.rows),
-    cut: adjustedCut(loadCase.cut, options),
-    connections: count("connections", loadCase.connections),
-    tables: count("tables", loadCase.tables),
-    extraColumns: count("extra-columns", loadCase.extraColumns),
-    extents: seedsAll || loadCase.extents > 0 ? count("extents", loadCase.extents) : 0,
-    types: options.has("undeclared") ? "text" : loadCase.types,
-  };
-}
+const options = z.strictObject({
+  preset: z
+    .enum(PRESET_NAMES)
+    .default("mib")
+    .describe(`${PRESET_NAMES.join(", ")}; see bench/README.md`),
+  data: z.enum(DATASET_NAMES).optional().describe(DATASET_NAMES.join(", ")),
+  rows: count.optional().describe("in one round"),
+  bytes: count.optional().describe("of one body"),
+  rowsPerRequest: count.optional().describe("instead of bytes"),
+  connections: count.optional().describe("of clients, each with one request at a time"),
+  tables: count.optional().describe("that requests go to in turn"),
+  extraColumns: count.optional().describe("that no row has a value for"),
+  extents: count.optional().describe("that the table has before"),
+  types: z.enum(TYPES).optional().describe("of the columns: who says which"),
+});
+type Options = z.output<typeof options>;
 
-function adjustedCut(cut: Cut, options: Arguments): Cut {
-  if (options.text("rows-per-request") !== undefined) return { rows: options.count("rows-per-request") };
-  return options.text("body-bytes") === undefined ? cut : { sizeBytes: options.count("body-bytes") };
-}
-
-async function measure(cases: readonly LoadCase[], rounds: number): Promise<void> {
-  const names = ["warm_up", ...Array.from({ length: rounds }, (_, i) => `round_${i}`)];
-  await withSides(cases, names, [], async (sides) => {
-    const runs = new Map<Side, IngestRun[]>(sides.map((side) => [side, []]));
-    for (const round of names) {
-      for (const side of sides) {
-        const run = await side.run(round);
-        if (round !== "warm_up") runs.get(side)?.push(run);
-      }
-    }
-    report(sides, runs);
-  });
-}
-
-async function withSides(
-  cases: readonly LoadCase[],
-  rounds: readonly string[],
-  nodeArgs: readonly string[],
-  task: (sides: readonly Side[]) => Promise<void>,
-): Promise<void> {
-  await withTemporaryFolder(async (folder) => {
-    const sides: Side[] = [];
+export const benchmark = defineBenchmark({
+  name: "load/ingest",
+  question:
+    "How much NDJSON does durable and visible HTTP ingest take per second and per CPU-second, how long do clients wait, and " +
+    "what does it cost in memory and disk?",
+  notMeasured:
+    "Networks, TLS, compression, merges. The clients are a process beside the server, on the same cores, and each sends a " +
+    "request when it has the answer to its last.",
+  options,
+  measures: {
+    cpu: { unit: "MB/CPU-s", better: "more", doc: "per CPU second of the server, until the last acknowledgement" },
+    wall: { unit: "MB/s", better: "more", doc: "until the last acknowledgement" },
+    rows: { unit: "rows/s", better: "more", doc: "acknowledged" },
+    requests: { unit: "requests/s", better: "more", doc: "acknowledged" },
+    p50: { unit: "ms", better: "less", doc: "from a request's first byte to its acknowledgement" },
+    p99: { unit: "ms", better: "less", doc: "the same" },
+    max: { unit: "ms", better: "less", doc: "the same" },
+    loop: { unit: "ms", better: "less", doc: "delay of the server's event loop, p99; an idle one shows about 10" },
+    peak: { unit: "MiB", better: "less", doc: "resident memory of the server without its query processes, at most" },
+    above: { unit: "MiB", better: "less", doc: "of it, beyond what there was before the first request" },
+    disk: { unit: "MB", better: "less", doc: "blocks that one round takes: extents, catalog and its log" },
+    client: { unit: "CPU s", better: "less", doc: "of the clients" },
+  },
+  rounds: 5,
+  open: async (given, { folder, rounds }) => {
+    await mkdir(folder, { recursive: true });
+    const names = Array.from({ length: rounds + 1 }, (_, round) => roundName(round));
+    const loads: LoadSide[] = [];
+    const close = async () => {
+      for (const load of loads) await load.stop();
+    };
     try {
-      for (const loadCase of cases) {
-        const side = await startSide(loadCase, { folder, rounds, nodeArgs });
-        if (side !== undefined) sides.push(side);
+      for (const loadCase of casesOf(given)) {
+        const load = await startSide(loadCase, { folder, rounds: names });
+        if (load === undefined) throw new Error(`this machine does not have the data ${loadCase.data}`);
+        loads.push(load);
       }
-      for (const side of sides) describe(side);
-      await task(sides);
-    } finally {
-      for (const side of sides) await side.stop();
+    } catch (error) {
+      await close();
+      throw error;
     }
-  });
+    const marks: string[] = [];
+    return { sides: loads.map((load) => sideOf(load, marks)), marks: () => marks.splice(0), close };
+  },
+});
+
+function roundName(round: number): string {
+  return `round_${round}`;
 }
 
-function describe({ case: loadCase, data }: Side): void {
-  const { cut, connections, tables, extraColumns, extents, types } = loadCase;
-  const bodies = "rows" in cut ? `${cut.rows} rows` : `${shown(cut.sizeBytes / MIB)} MiB`;
-  const more = [
-    tables > 1 ? `${tables} tables` : "",
-    extraColumns > 0 ? `${extraColumns} columns more than the rows have` : "",
-    extents > 0 ? `${extents} extents before` : "",
-    types === "declared" ? "" : DESCRIBED[types],
-  ].filter((text) => text !== "");
-  console.log(
-    [
-      `${loadCase.name}: ${data.rows} rows of ${data.name}, ${shown(data.sizeBytes / 1e6)} MB`,
-      `${bodies} per request, ${connections} connections, keyed`,
-      ...more,
-    ].join("; "),
-  );
+/** Each round checks what it stored. */
+function sideOf(load: LoadSide, marks: string[]): Side {
+  let done = 0;
+  const { data, server, idleBytes } = load;
+  const round = async () => {
+    const run = await load.run(roundName(done++));
+    if (run.refused > 0)
+      marks.push(`${load.case.name} answered ${run.refused} requests with 429, which were sent again`);
+    const mb = data.sizeBytes / 1e6;
+    return {
+      cpu: mb / run.serverCpuSeconds,
+      wall: mb / run.wallSeconds,
+      rows: data.rows / run.wallSeconds,
+      requests: run.accepted / run.wallSeconds,
+      p50: run.latencyMs.p50,
+      p99: run.latencyMs.p99,
+      max: run.latencyMs.max,
+      loop: run.loopP99Ms,
+      peak: run.peakBytes / MIB,
+      above: (run.peakBytes - idleBytes) / MIB,
+      disk: run.diskBytes / 1e6,
+      client: run.cpuSeconds,
+    };
+  };
+  return { name: load.case.name, round, processes: () => ({ server: server.pid }) };
 }
 
-const DESCRIBED: Readonly<Record<Exclude<LoadCase["types"], "declared">, string>> = {
-  settled: "columns that were inferred before",
-  inferred: "columns inferred by the first request",
-  text: "undeclared columns",
-};
-
-/** Every figure is the median of the rounds but memory and the longest wait, which are the worst. */
-function report(sides: readonly Side[], runs: ReadonlyMap<Side, IngestRun[]>): void {
-  const columns: [string, (side: Side, of: Summary) => number][] = [
-    ["wall MB/s", ({ data }, of) => data.sizeBytes / 1e6 / of.median((run) => run.wallSeconds)],
-    ["MB/CPU-s", ({ data }, of) => data.sizeBytes / 1e6 / of.median((run) => run.serverCpuSeconds)],
-    ["k rows/s", ({ data }, of) => data.rows / 1e3 / of.median((run) => run.wallSeconds)],
-    ["acks/s", (_, of) => of.median((run) => run.accepted / run.wallSeconds)],
-    ["p50 ms", (_, of) => of.median((run) => run.latencyMs.p50)],
-    ["p99 ms", (_, of) => of.median((run) => run.latencyMs.p99)],
-    ["max ms", (_, of) => of.worst((run) => run.latencyMs.max)],
-    ["loop p99 ms", (_, of) => of.median((run) => run.loopP99Ms)],
-    ["idle MiB", ({ idleBytes }) => idleBytes / MIB],
-    ["peak MiB", (_, of) => of.worst((run) => run.peakBytes) / MIB],
-    ["disk MB", (_, of) => of.median((run) => run.diskBytes) / 1e6],
-    ["refused", (_, of) => of.worst((run) => run.refused)],
-    ["client CPU-s", (_, of) => of.median((run) => run.cpuSeconds)],
-    ["server CPU-s", (_, of) => of.median((run) => run.serverCpuSeconds)],
-  ];
-  printTable(
-    ["", ...columns.map(([name]) => name)],
-    sides.map((side) => {
-      const of = summaryOf(runs.get(side) ?? []);
-      return [side.case.name, ...columns.map(([, figure]) => shown(figure(side, of)))];
-    }),
-  );
-  reportRatios(sides, runs);
+/** The preset's cases with what the options say otherwise. */
+function casesOf({ preset, ...given }: Options): LoadCase[] {
+  const cases = PRESETS[preset] ?? [];
+  return cases.map((own) => adjusted(own, cases, given));
 }
 
-type Figure = (run: IngestRun) => number;
-type Summary = Record<"median" | "worst", (figure: Figure) => number>;
-
-function summaryOf(runs: readonly IngestRun[]): Summary {
+function adjusted(own: LoadCase, cases: readonly LoadCase[], given: Omit<Options, "preset">): LoadCase {
   return {
-    median: (figure) => median(runs.map(figure)),
-    worst: (figure) => Math.max(...runs.map(figure)),
+    ...own,
+    data: given.data ?? own.data,
+    rows: given.rows ?? own.rows,
+    cut: cutOf(own.cut, given),
+    connections: given.connections ?? own.connections,
+    tables: varied(cases, own, "tables", given.tables),
+    extraColumns: varied(cases, own, "extraColumns", given.extraColumns),
+    extents: varied(cases, own, "extents", given.extents),
+    types: given.types ?? own.types,
   };
 }
 
-/** MB per CPU-second against the first case, round by round. */
-function reportRatios([base, ...others]: readonly Side[], runs: ReadonlyMap<Side, IngestRun[]>): void {
-  if (base === undefined) return;
-  const rate = (side: Side, round: number) => side.data.sizeBytes / (runs.get(side)?.[round]?.serverCpuSeconds ?? 0);
-  for (const side of others) {
-    const ratios = (runs.get(side) ?? []).map((_, round) => rate(side, round) / rate(base, round));
-    console.log(`${side.case.name}: ${shown(median(ratios))}× the MB/CPU-s of ${base.case.name}`);
-  }
+function cutOf(cut: Cut, { bytes, rowsPerRequest }: Omit<Options, "preset">): Cut {
+  if (rowsPerRequest !== undefined) return { rows: rowsPerRequest };
+  return bytes === undefined ? cut : { sizeBytes: bytes };
 }
 
-async function overload(cases: readonly LoadCase[], options: Arguments): Promise<void> {
-  await withSides(cases, ["warm_up", "capacity", "overload"], [], async (sides) => {
-    for (const side of sides) {
-      await runOverload(side, { seconds: options.count("seconds"), factor: options.count("factor") });
-    }
-  });
+/** Where the cases differ by it, the option is for the one that has the most: what it is compared with stays. */
+function varied(
+  cases: readonly LoadCase[],
+  own: LoadCase,
+  key: "tables" | "extraColumns" | "extents",
+  given: number | undefined,
+): number {
+  const most = Math.max(...cases.map((one) => one[key]));
+  return own[key] === most ? (given ?? own[key]) : own[key];
 }
-
-/** Where the CPU of the server's JavaScript goes. */
-async function profile(cases: readonly LoadCase[], options: Arguments): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), "engine-profile-"));
-  const rounds = Array.from({ length: options.count("rounds") }, (_, i) => `round_${i}`);
-  await withSides(cases.slice(0, 1), rounds, ["--cpu-prof", `--cpu-prof-dir=${folder}`], async (sides) => {
-    for (const round of rounds) for (const side of sides) await side.run(round);
-  });
-  printProfile(summarizeProfiles(folder, stageOf));
-  await rm(folder, { recursive: true });
-}
-
-if (import.meta.main) await main(process.argv.slice(2));

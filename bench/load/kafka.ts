@@ -1,27 +1,60 @@
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { findKafka, startBroker, type Broker } from "../../test/kafka/broker.test-kit.ts";
+import { createTopic } from "../../test/kafka/topics.test-kit.ts";
 import { rowsOf } from "../../test/support/client.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { delay } from "../../src/core/waiting.test-kit.ts";
-import { findKafka, startBroker, type Broker } from "../../test/kafka/broker.test-kit.ts";
-import { createTopic } from "../../test/kafka/topics.test-kit.ts";
-import { readArguments } from "../support/arguments.ts";
-import { median } from "../../src/capacity/quantile.ts";
-import { machine, printTable, shown } from "../support/report.ts";
+import { defineBenchmark } from "../suite/benchmark.ts";
 import { startBenchServer } from "../support/server.ts";
 
-/**
- * How fast does the engine store a topic that is there already, against kafkajs reading it and dropping what it reads?
- * The clock of each side starts with its first message, and the engine's stops when the last row is visible.
- */
-const OPTIONS = {
-  messages: { type: "string", default: "1000000" },
-  partitions: { type: "string", default: "4" },
-  bytes: { type: "string", default: "300" },
-  codec: { type: "string", default: "none" },
-  rounds: { type: "string", default: "3" },
-  "batch-size": { type: "string", default: "20000" },
-} as const;
+const count = z.coerce.number().int().positive();
+
+export const benchmark = defineBenchmark({
+  name: "load/kafka",
+  question:
+    "How fast does the engine store a topic that is there already, against kafkajs that reads it and drops what it reads?",
+  notMeasured:
+    "Connecting: the clock of each side starts with its first messages, and the engine's stops when the last row is " +
+    "visible. The broker works on the same cores.",
+  options: z.strictObject({
+    messages: count.default(1_000_000).describe("of the topic"),
+    partitions: count.default(4).describe("of the topic"),
+    bytes: count.default(300).describe("of one message"),
+    batchSize: count.default(20_000).describe("messages of one commit (ENGINE_KAFKA_BATCH_SIZE)"),
+  }),
+  measures: {
+    wall: { unit: "messages/s", better: "more", doc: "stored and visible, or read and dropped" },
+    cpu: { unit: "messages/CPU-s", better: "more", doc: "per CPU second of the server, or of the reader" },
+  },
+  rounds: 3,
+  hasPeers: true,
+  open: async (options) => {
+    const lib = findKafka();
+    if (lib === undefined) throw new Error("load/kafka needs Java and Maven on this machine, to run Kafka with");
+    const run: Run = { ...options, topic: "bench" };
+    const broker = await startBroker(lib);
+    try {
+      await createTopic(broker, run.topic, run.partitions);
+      await fill(broker, run);
+    } catch (error) {
+      await broker.stop();
+      throw error;
+    }
+    const valuesOf = ({ seconds, cpuSeconds }: Taken) => ({
+      wall: run.messages / seconds,
+      cpu: run.messages / cpuSeconds,
+    });
+    return {
+      sides: [
+        { name: "engine", round: async () => valuesOf(await storeAll(broker, run)) },
+        { name: "kafkajs", round: () => Promise.resolve(valuesOf(dropAll(broker, run))) },
+      ],
+      close: () => broker.stop(),
+    };
+  },
+});
 
 const CHILD = fileURLToPath(new URL("./kafka-drop-child.ts", import.meta.url));
 const POLL_MS = 50;
@@ -30,32 +63,6 @@ const PER_SEND = 2_000;
 /** Of one side, in one round. */
 type Taken = { seconds: number; cpuSeconds: number };
 type Run = { messages: number; partitions: number; bytes: number; batchSize: number; topic: string };
-
-export async function main(args: readonly string[]): Promise<void> {
-  const options = readArguments(args, OPTIONS);
-  const lib = findKafka();
-  if (lib === undefined) throw new Error("there is no Java, or no Maven, to run Kafka with");
-  const counts = {
-    messages: options.count("messages"),
-    partitions: options.count("partitions"),
-    bytes: options.count("bytes"),
-  };
-  const run: Run = { ...counts, batchSize: options.count("batch-size"), topic: "bench" };
-  const broker = await startBroker(lib);
-  try {
-    await createTopic(broker, run.topic, run.partitions);
-    await fill(broker, run);
-    const engine: Taken[] = [];
-    const dropped: Taken[] = [];
-    for (let round = 0; round < options.count("rounds"); round++) {
-      engine.push(await storeAll(broker, run));
-      dropped.push(dropAll(broker, run));
-    }
-    report(run, engine, dropped);
-  } finally {
-    await broker.stop();
-  }
-}
 
 async function fill(broker: Broker, { topic, messages, bytes }: Run): Promise<void> {
   const producer = broker.kafka.producer();
@@ -124,25 +131,3 @@ function dropAll(broker: Broker, { topic, messages }: Run): Taken {
   const words = [CHILD, broker.address, topic, String(messages)];
   return JSON.parse(execFileSync(process.execPath, words, { encoding: "utf8" })) as Taken;
 }
-
-function report(run: Run, engine: readonly Taken[], dropped: readonly Taken[]): void {
-  console.log(machine());
-  console.log(
-    `${run.messages} messages of ${run.bytes} bytes in ${run.partitions} partitions, ${run.batchSize} a batch`,
-  );
-  const ofOne = (taken: readonly Taken[]) => ({
-    perSecond: run.messages / median(taken.map(({ seconds }) => seconds)),
-    perCpuSecond: run.messages / median(taken.map(({ cpuSeconds }) => cpuSeconds)),
-  });
-  const [stored, read] = [ofOne(engine), ofOne(dropped)];
-  const row = (name: string, side: typeof stored): string[] => {
-    const figures = [side.perSecond, side.perCpuSecond, side.perSecond / read.perSecond];
-    return [name, ...figures.map(shown), shown(side.perCpuSecond / read.perCpuSecond)];
-  };
-  printTable(
-    ["side", "messages/s", "per CPU-s", "ratio", "of CPU"],
-    [row("engine, stored and visible", stored), row("kafkajs, read and dropped", read)],
-  );
-}
-
-if (import.meta.main) await main(process.argv.slice(2));

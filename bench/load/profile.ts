@@ -7,7 +7,7 @@ import { defineBenchmark } from "../suite/benchmark.ts";
 import { loadTables, openLoad, type Load, type RunOptions } from "./drive/drive-load.ts";
 import type { LoadRun } from "./drive/load-run.ts";
 import { BOUNDS, findSaturation } from "./drive/saturation.ts";
-import { queryOnce, targetOf, type Target } from "./drive/target.ts";
+import { rowsIn, targetOf, type Target } from "./drive/target.ts";
 import { readProfile, type Profile } from "./profiles/profile.ts";
 
 const DEFAULT = fileURLToPath(new URL("./profiles/ingest-ten-rows.toml", import.meta.url));
@@ -110,11 +110,12 @@ type Round = {
 
 async function measured(load: Load, round: Round): Promise<Record<string, number>> {
   const { target, profile, marks } = round;
-  const before = await rowsIn(target, profile);
+  const tables = profile.ingest === undefined ? [] : loadTables(profile);
+  const before = await rowsIn(target, tables);
   const { run, cpuSeconds, acknowledged, failed } = await runOf(load, round);
   if (run.accepted === 0)
     throw new Error(`no request was accepted: ${run.firstFailure ?? "none was answered in time"}`);
-  const stored = (await rowsIn(target, profile)) - before;
+  const stored = (await rowsIn(target, tables)) - before;
   // A request that failed may have been stored all the same.
   if (failed === 0 ? stored !== acknowledged : stored < acknowledged) {
     throw new Error(`${acknowledged} rows were acknowledged, and ${stored} are stored`);
@@ -149,18 +150,6 @@ async function runOf(load: Load, { server, profile, given, signal }: Round): Pro
   });
   if (last === undefined) throw new Error("the search for the saturation ran nothing");
   return { ...last, acknowledged, failed };
-}
-
-/** Of all tables that the profile writes to; one that is not there yet has none. */
-async function rowsIn(target: Target, profile: Profile): Promise<number> {
-  if (profile.ingest === undefined) return 0;
-  let rows = 0;
-  for (const table of loadTables(profile)) {
-    const { status, body } = await queryOnce(target, `SELECT count(*) AS n FROM ${table}`);
-    if (status === 200) rows += (JSON.parse(body) as { n: number }).n;
-    else if (status !== 404) throw new Error(`counting ${table} was answered ${status}: ${body}`);
-  }
-  return rows;
 }
 
 function valuesOf(run: LoadRun, cpuSeconds: number): Record<string, number> {

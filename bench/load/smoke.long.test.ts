@@ -1,33 +1,13 @@
 import { expect, test } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
-import { findKafka } from "../../test/kafka/broker.test-kit.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
 import { main as runCluster } from "./cluster.ts";
-import { main as runKafka } from "./kafka.ts";
-import { main as runUntilParquet } from "./until-parquet.ts";
 
 /** The benchmarks of whole write paths in their smallest form: that they run and that their sides agree. */
 const printed = keepPrinted();
-const kafka = findKafka();
-
-test("ingest is followed until every row is in Parquet, and DuckDB agrees", { timeout: 240_000 }, async () => {
-  await runUntilParquet(["duckdb", "duckdb-table", "--rows", "2000", "--rounds", "1", "--warm-up-ms", "100"]);
-  const text = printed.join("\n");
-  expect(text).toMatch(/^engine( +[0-9.]+){6}$/m);
-  expect(text).toMatch(/^duckdb-table \/ engine: [0-9.]+× the CPU-s$/m);
-});
-
-test("a peer that does not exist is refused by name", async () => {
-  await expect(runUntilParquet(["duckdbb"])).rejects.toThrow("duckdbb is no peer");
-});
 
 test("a mode that does not exist is refused by name", async () => {
   await expect(runCluster(["--mode", "async"])).rejects.toThrow("async is no mode");
-});
-
-test.skipIf(kafka === undefined)("a topic is stored, and read and dropped", { timeout: 240_000 }, async () => {
-  await runKafka(["--messages", "5000", "--partitions", "2", "--rounds", "1", "--batch-size", "500"]);
-  expect(printed.join("\n")).toMatch(/^kafkajs, read and dropped( +[0-9.]+){2}( +1.00){2}$/m);
 });
 
 test.skipIf(lacks("PostgreSQL", "S3 server", "ps"))(

@@ -1,41 +1,76 @@
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { z } from "zod";
 import type { Catalog } from "../../src/catalog/catalog.ts";
 import { sleep, systemClock } from "../../src/core/clock.ts";
 import { installPeers } from "../peers/install.ts";
 import { startInProcessPeer, type PeerName } from "../peers/peer.ts";
+import { defineBenchmark } from "../suite/benchmark.ts";
 import { mustAgree } from "../support/answers.ts";
-import { readArguments, type Arguments } from "../support/arguments.ts";
 import { startBenchCluster, type ByPart } from "../support/bench-cluster.ts";
 import { answersByBody } from "../support/body-answers.ts";
 import { withCatalog } from "../support/catalog.ts";
-import { datasetOf, withTemporaryFolder, writeDataset, type DataFile } from "../support/data-file.ts";
+import { DATASET_NAMES, requiredDataset, writeDataset, type DataFile } from "../support/data-file.ts";
 import { runIngest } from "../support/ingest-run.ts";
-import { median } from "../../src/capacity/quantile.ts";
-import { machine, MIB, printTable, shown } from "../support/report.ts";
+import { MIB } from "../support/report.ts";
 import { byLabel, scrape } from "../support/scrape.ts";
 import { startBenchServer } from "../support/server.ts";
 import { runClusterLoad } from "./cluster-run.ts";
 import { settle } from "./settle.ts";
 
-/**
- * Question: the same NDJSON until every row of it is in Parquet, here ingested over HTTP in keyed bodies of 1 MiB from 4
- * clients, committed, and compacted; there loaded by DuckDB into a Parquet file, by DuckDB into a table of its own, and
- * by ClickHouse (chDB): who needs how much CPU?
- *
- *     node bench/load/until-parquet.ts [duckdb] [duckdb-table] [chdb] [--rows 1000000] [--rounds 3] [--cluster]
- *
- * Compaction runs as a server runs it by default, until it finds nothing more to do. What it leaves in `tlm` then is
- * what it merges once the day is quiet for long enough; that is done by a process whose clock is ahead (`settle.ts`).
- */
-const OPTIONS = {
-  data: { type: "string", default: "logs" },
-  rows: { type: "string", default: "1000000" },
-  rounds: { type: "string", default: "3" },
-  "warm-up-ms": { type: "string", default: "2000" },
-  cluster: { type: "boolean" },
-} as const;
+export const benchmark = defineBenchmark({
+  name: "load/until-parquet",
+  question:
+    "The same NDJSON until every row of it is in Parquet, here ingested over HTTP in keyed bodies of 1 MiB from 4 clients, " +
+    "committed, and compacted; there loaded by DuckDB into a Parquet file, by DuckDB into a table of its own, and by " +
+    "ClickHouse (chDB): who needs how much CPU?",
+  notMeasured:
+    "Time: compaction waits until a day is quiet. What it leaves in tlm is merged by a process whose clock is ahead. The " +
+    "peers get the file directly: they pay for no HTTP, no small bodies and no keys.",
+  options: z.strictObject({
+    data: z.enum(DATASET_NAMES).default("logs").describe(DATASET_NAMES.join(", ")),
+    rows: z.coerce.number().int().positive().default(1_000_000).describe("in one round"),
+    warmUpMs: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(2_000)
+      .describe("that each round's fresh server takes the same rows into another table before"),
+    chdb: z.stringbool().default(true).describe("false leaves it out; it is a package of 550 MB"),
+    cluster: z.stringbool().default(false).describe("true adds a cluster in sync mode; PostgreSQL and S3 are needed"),
+  }),
+  measures: {
+    cpu: { unit: "MB/CPU-s", better: "more", doc: "per CPU second, until every row is in Parquet" },
+    acknowledged: { unit: "CPU s", better: "less", doc: "until the last acknowledgement" },
+    idle: { unit: "CPU s", better: "less", doc: "until compaction finds nothing more to do by itself" },
+    parquet: { unit: "CPU s", better: "less", doc: "until every row is in Parquet" },
+    stores: { unit: "CPU s", better: "less", doc: "of a cluster's PostgreSQL and S3 server, until then" },
+    disk: { unit: "MB", better: "less", doc: "of what there is then" },
+  },
+  rounds: 3,
+  hasPeers: true,
+  open: async ({ data: name, rows, warmUpMs, chdb, cluster }, { folder }) => {
+    const dataset = requiredDataset(name, rows);
+    if (chdb) installPeers();
+    await mkdir(folder, { recursive: true });
+    const data = await writeDataset(dataset, folder);
+    const sides: Side[] = [processSide({ data, warmUpMs })];
+    const close = async () => {
+      for (const side of sides.toReversed()) await side.stop();
+    };
+    try {
+      if (cluster) sides.push(await clusterSide(data, folder));
+      for (const peer of chdb ? PEERS : PEERS.filter((one) => one !== "chdb")) {
+        sides.push(await peerSide(peer, folder, data));
+      }
+    } catch (error) {
+      await close();
+      throw error;
+    }
+    return { sides: sides.map((side) => ({ name: side.name, round: roundsOf(side, data) })), close };
+  },
+});
 
 const PEERS: readonly PeerName[] = ["duckdb", "duckdb-table", "chdb"];
 const CUT = { sizeBytes: MIB };
@@ -50,34 +85,23 @@ const SETTLE_MS = 1_000;
 const COMPACTING = { ENGINE_QUERY_WORKERS: "1", ENGINE_COMPACTION_POLL_SECS: "1" };
 
 /** CPU seconds when all was acknowledged, when nothing more was done by itself, and when all was in place. */
-type Run = { ackedCpu: number; idleCpu: number; cpuSeconds: number; storeCpu: number; diskBytes: number };
-type Side = { name: string; warmsUpItself?: boolean; run(round: string): Promise<Run>; stop(): Promise<void> };
+type Run = { ackedCpu: number; idleCpu: number; cpuSeconds: number; storeCpu?: number; diskBytes: number };
+type Side = { name: string; run(round: string): Promise<Run>; stop(): Promise<void> };
 
-export async function main(args: readonly string[]): Promise<void> {
-  const options = readArguments(args, OPTIONS);
-  const names = namesOf(options);
-  if (names.includes("chdb")) installPeers();
-  console.log(machine());
-  await withTemporaryFolder(async (folder) => {
-    const dataset = datasetOf(options.text("data") ?? "", options.count("rows"));
-    if (dataset === undefined) return;
-    const data = await writeDataset(dataset, folder);
-    const sides: Side[] = [];
-    try {
-      sides.push(processSide({ data, warmUpMs: options.count("warm-up-ms") }));
-      if (options.has("cluster")) sides.push(await clusterSide(data, folder));
-      for (const name of names) sides.push(await peerSide(name, folder, data));
-      await compare(sides, data, options.count("rounds"));
-    } finally {
-      for (const side of sides.toReversed()) await side.stop();
-    }
-  });
-}
-
-function namesOf({ positionals }: Arguments): PeerName[] {
-  const unknown = positionals.find((word) => !PEERS.some((name) => name === word));
-  if (unknown !== undefined) throw new Error(`${unknown} is no peer; there are ${PEERS.join(", ")}`);
-  return PEERS.filter((name) => positionals.length === 0 || positionals.includes(name));
+/** Each round checks what it stored, in a table of its own. */
+function roundsOf(side: Side, { sizeBytes }: DataFile): () => Promise<Record<string, number>> {
+  let done = 0;
+  return async () => {
+    const { ackedCpu, idleCpu, cpuSeconds, storeCpu, diskBytes } = await side.run(`round_${done++}`);
+    return {
+      cpu: sizeBytes / 1e6 / cpuSeconds,
+      acknowledged: ackedCpu,
+      idle: idleCpu,
+      parquet: cpuSeconds,
+      ...(storeCpu !== undefined && { stores: storeCpu }),
+      disk: diskBytes / 1e6,
+    };
+  };
 }
 
 type Warmed = { data: DataFile; warmUpMs: number };
@@ -86,7 +110,6 @@ type Warmed = { data: DataFile; warmUpMs: number };
 function processSide(warmed: Warmed): Side {
   return {
     name: "engine",
-    warmsUpItself: true,
     run: async (round) => {
       const home = await mkdtemp(join(tmpdir(), "engine-bench-"));
       try {
@@ -125,7 +148,7 @@ async function runInHome(home: string, { data, warmUpMs }: Warmed, round: string
   } finally {
     await after.stop();
   }
-  return { ...run, cpuSeconds: run.idleCpu + settled.cpuSeconds, storeCpu: 0, diskBytes: settled.sizeBytes };
+  return { ...run, cpuSeconds: run.idleCpu + settled.cpuSeconds, diskBytes: settled.sizeBytes };
 }
 
 /** What the server was warmed up with is not to be settled. */
@@ -183,7 +206,7 @@ async function peerSide(name: PeerName, folder: string, data: DataFile): Promise
       const run = await peer.load(data, round);
       mustAgree(name, run.answers, data.expected);
       const { cpuSeconds: ackedCpu, settledCpuSeconds: cpuSeconds, diskBytes } = run;
-      return { ackedCpu, idleCpu: cpuSeconds, cpuSeconds, storeCpu: 0, diskBytes };
+      return { ackedCpu, idleCpu: cpuSeconds, cpuSeconds, diskBytes };
     },
     stop: () => peer.stop(),
   };
@@ -205,41 +228,3 @@ async function untilIdle(url: string): Promise<void> {
     await sleep(systemClock, POLL_MS);
   }
 }
-
-async function compare(sides: readonly Side[], data: DataFile, rounds: number): Promise<void> {
-  const runs = new Map<Side, Run[]>(sides.map((side) => [side, []]));
-  for (const round of ["warm_up", ...Array.from({ length: rounds }, (_, i) => `round_${i}`)]) {
-    for (const side of sides) {
-      if (round === "warm_up" && side.warmsUpItself === true) continue;
-      const run = await side.run(round);
-      if (round !== "warm_up") runs.get(side)?.push(run);
-    }
-  }
-  const mb = data.sizeBytes / 1e6;
-  console.log(`\n${data.rows} rows of ${data.name}, ${shown(mb)} MB, ${rounds} rounds: CPU seconds`);
-  const columns: [string, (run: Run) => number][] = [
-    ["acknowledged", (run) => run.ackedCpu],
-    ["idle again", (run) => run.idleCpu],
-    ["all Parquet", (run) => run.cpuSeconds],
-    ["MB/CPU-s", (run) => mb / run.cpuSeconds],
-    ["stores' CPU-s", (run) => run.storeCpu],
-    ["disk MB", (run) => run.diskBytes / 1e6],
-  ];
-  const rows: string[][] = [];
-  for (const [{ name }, own] of runs) rows.push([name, ...columns.map(([, figure]) => shown(median(own.map(figure))))]);
-  printTable(["", ...columns.map(([name]) => name)], rows);
-  printRatios(runs);
-}
-
-/** Of pairs of runs of one round: above 1 the engine needs less. */
-function printRatios(runs: ReadonlyMap<Side, readonly Run[]>): void {
-  const [first, ...others] = runs;
-  if (first === undefined) return;
-  const [engine, own] = first;
-  for (const [{ name }, theirs] of others) {
-    const ratios = own.map((run, round) => (theirs[round]?.cpuSeconds ?? Number.NaN) / run.cpuSeconds);
-    console.log(`${name} / ${engine.name}: ${shown(median(ratios))}× the CPU-s`);
-  }
-}
-
-if (import.meta.main) await main(process.argv.slice(2));

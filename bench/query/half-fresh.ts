@@ -1,105 +1,122 @@
+import { z } from "zod";
 import { systemClock } from "../../src/core/clock.ts";
-import { writeDataset, type DataFile } from "../support/data-file.ts";
-import { prepareLoad, type Generator } from "../support/generator.ts";
-import type { LoadResult } from "../support/load-plan.ts";
-import { MIB, shown } from "../support/report.ts";
-import { startBenchServer, type BenchServer } from "../support/server.ts";
-import { synthetic } from "../support/shapes.ts";
-import { Samples, type Times } from "./measure.ts";
-import type { BenchQuery } from "./queries.ts";
+import { openLoad, type Load } from "../load/drive/drive-load.ts";
+import type { Profile } from "../load/profiles/profile.ts";
+import { defineBenchmark } from "../suite/benchmark.ts";
+import { MIB } from "../support/report.ts";
+import { startBenchServer } from "../support/server.ts";
+import { SHAPES } from "../support/shapes.ts";
+import { passData, passOver, PASS_MEASURES, PASS_OPTIONS } from "./pass.ts";
 import { QueryClient } from "./query-client.ts";
-import type { SeededHome } from "./seed.ts";
+import { seedHomeIn } from "./seed.ts";
 
-/** A table of its own takes the ingest: the queries' own rows must stay the same. */
-const TABLE = "incoming";
-const INCOMING_ROWS = 30_000;
-const CONNECTIONS = 4;
-const WARM_UPS = 3;
-/** How much longer than an idle round the ingest of a loaded one goes on, for queries that take longer under it. */
+const count = z.coerce.number().int().positive();
+
+export const benchmark = defineBenchmark({
+  name: "query/half-fresh",
+  question:
+    "What does a query cost while half of the rows are fresh and others come in, against the same rows while nothing does?",
+  notMeasured:
+    "Compaction. What comes in goes to a table of its own, so that the queries' own rows stay the same; its clients are a " +
+    "process beside the server, on the same cores.",
+  options: z.strictObject({
+    ...PASS_OPTIONS,
+    extentRows: count.default(1_000_000).describe("of an extent of the older half, which is compacted"),
+    ingest: z.coerce.number().positive().default(10).describe("MB/s that come in, in bodies of 1 MiB"),
+  }),
+  measures: {
+    ...PASS_MEASURES,
+    accepted: { unit: "MB/s", better: "more", doc: "of what came in during the queries" },
+  },
+  rounds: 5,
+  open: async (options, context) => {
+    const { folder, data, queries } = await passData(options, context.folder);
+    const freshFrom = data.facts.rows >> 1;
+    const { home } = await seedHomeIn(folder, data, {
+      format: "parquet",
+      cut: { rows: options.extentRows },
+      freshFrom,
+    });
+    // A home that is kept has the table from the run before.
+    const columns = SHAPES.logs.columns;
+    const tables = [{ database: "default", name: TABLE, columns }];
+    const server = await startBenchServer({ home, tables });
+    const client = new QueryClient(server.url);
+    let load: Load | undefined;
+    const close = async () => {
+      await load?.close();
+      client.close();
+      await server.stop();
+    };
+    try {
+      const { seed, signal } = context;
+      const incoming = await openLoad({
+        url: server.url,
+        profile: profileOf(options.ingest),
+        seed,
+        signal,
+        processes: 1,
+      });
+      load = incoming;
+      let idleMs = 0;
+      const pass = async () => {
+        const startedMs = systemClock.monotonicMs();
+        const values = await passOver(queries, options, async ({ sql }) => (await client.run(sql)).ms);
+        return { values, ms: systemClock.monotonicMs() - startedMs };
+      };
+      const idle = async () => {
+        const { values, ms } = await pass();
+        idleMs = ms;
+        return values;
+      };
+      const underIngest = async () => {
+        const durationMs = idleMs * MARGIN + MARGIN_MS;
+        const started = Promise.withResolvers<number>();
+        const running = incoming.run({ durationMs, onStart: () => started.resolve(systemClock.monotonicMs()) });
+        // A load that fails before it has begun ends the round.
+        const startMs = await Promise.race([started.promise, running.then(() => 0)]);
+        const { values } = await pass();
+        if (systemClock.monotonicMs() > startMs + durationMs) {
+          throw new Error("the ingest ended before the queries did: give it more time");
+        }
+        const { failed, firstFailure, bytesAcknowledged, seconds } = await running;
+        if (failed > 0) throw new Error(`ingest failed: ${firstFailure ?? ""}`);
+        return { ...values, accepted: bytesAcknowledged / 1e6 / seconds };
+      };
+      // The load of the first round must know how long the queries take.
+      await idle();
+      const processes = () => ({ server: server.pid });
+      return {
+        sides: [
+          { name: "during ingest", round: underIngest, processes },
+          { name: "idle", round: idle, processes },
+        ],
+        close,
+      };
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  },
+});
+
+/** The load's table. */
+const TABLE = "load_0";
+/** How much longer than an idle pass the ingest goes on, for queries that take longer under it. */
 const MARGIN = 3;
 const MARGIN_MS = 2_000;
 
-export type UnderIngestOptions = { folder: string; megabytesPerSecond: number; rounds: number };
-
-/** Times every query alone and during ingest, on one server, round by round. */
-export async function measureUnderIngest(
-  home: SeededHome,
-  queries: readonly BenchQuery[],
-  { folder, megabytesPerSecond, rounds }: UnderIngestOptions,
-): Promise<Times> {
-  const rows = synthetic("logs", INCOMING_ROWS);
-  const file = await writeDataset(rows, folder);
-  const tables = [{ database: "default", name: TABLE, columns: rows.columns }];
-  const server = await startBenchServer({ home: home.home, tables });
-  const client = new QueryClient(server.url);
-  const under = `${megabytesPerSecond} MB/s of ingest`;
-  const samples = new Samples();
-  const pass = async (side: string | undefined) => {
-    const startedMs = systemClock.monotonicMs();
-    for (const query of queries) {
-      const { ms } = await client.run(query.sql);
-      if (side !== undefined) samples.add(side, query, ms);
-    }
-    return systemClock.monotonicMs() - startedMs;
-  };
-  try {
-    for (let i = 0; i < WARM_UPS; i++) await pass(undefined);
-    let acceptedBytes = 0;
-    let seconds = 0;
-    for (let round = 0; round < rounds; round++) {
-      // The loaded pass first, so that the first side printed is the one that is judged.
-      const load = await startLoad(server, file, {
-        megabytesPerSecond,
-        durationMs: (await pass(round === 0 ? undefined : "idle")) * MARGIN + MARGIN_MS,
-        round,
-      });
-      await pass(under);
-      const result = await load.stillRunning();
-      acceptedBytes += result.bytesAccepted;
-      seconds += result.wallSeconds;
-    }
-    await pass("idle");
-    console.log(`${shown(acceptedBytes / 1e6 / seconds)} MB/s accepted`);
-  } finally {
-    client.close();
-    await server.stop();
-  }
-  return samples.medians();
-}
-
-type Load = {
-  /** The result of the load; rejects when it had ended before this was called, or something was not accepted. */
-  stillRunning(): Promise<LoadResult>;
-};
-
-async function startLoad(
-  server: BenchServer,
-  file: DataFile,
-  { megabytesPerSecond, durationMs, round }: { megabytesPerSecond: number; durationMs: number; round: number },
-): Promise<Load> {
-  const { hostname, port } = new URL(server.url);
-  const generator: Generator = await prepareLoad({
-    host: hostname,
-    port: Number(port),
-    path: "/v1/ingest",
-    headers: { "Content-Type": "application/x-ndjson" },
-    tables: [TABLE],
-    keyPrefix: `incoming-${process.pid}-${round}`,
-    file: file.path,
-    cut: { sizeBytes: MIB },
-    connections: CONNECTIONS,
-    pace: { perSecond: (megabytesPerSecond * 1e6) / MIB, durationMs },
-  });
-  let ended = false;
-  const run = generator.run().finally(() => {
-    ended = true;
-  });
+function profileOf(megabytesPerSecond: number): Profile {
   return {
-    stillRunning: async () => {
-      if (ended) throw new Error("the ingest ended before the queries did: give it more time");
-      const result = await run;
-      if (result.failed > 0) throw new Error(`ingest failed: ${result.firstFailure ?? ""}`);
-      return result;
-    },
+    role: "all_in_one",
+    protocol: "http",
+    tls: false,
+    clients: 4,
+    rate: { perSecond: (megabytesPerSecond * 1e6) / MIB },
+    arrivals: "even",
+    duration: MARGIN_MS,
+    data: { shape: "logs", tables: 1, rows_before: 0 },
+    ingest: { share: 1, body: MIB, keys: true, compression: "none" },
+    queries: [],
   };
 }

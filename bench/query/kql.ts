@@ -1,33 +1,64 @@
-import { readdir } from "node:fs/promises";
-import { setTimeout as delay } from "node:timers/promises";
 import { join } from "node:path";
-import { readArguments } from "../support/arguments.ts";
-import { withTemporaryFolder } from "../support/data-file.ts";
-import { median } from "../../src/capacity/quantile.ts";
-import { machine, MIB, printTable, shown } from "../support/report.ts";
+import { z } from "zod";
+import { defineBenchmark, type Measure } from "../suite/benchmark.ts";
 import { startBenchServer } from "../support/server.ts";
 import { queryData, RARE_WORD, type DataFacts } from "./data.ts";
+import { geometricMean, measureOf, NO_FACTS, timesOf } from "./pass.ts";
 import { QueryClient } from "./query-client.ts";
 import { mustBeSame } from "./same-rows.ts";
 import { seedHome } from "./seed.ts";
-import type { Row } from "./side.ts";
+import { rowsOf, type Row } from "./side.ts";
 
-/**
- * Question: what does a query in KQL cost against the same query written by hand in SQL: in time, over HTTP and warm, and
- * in bytes that are read; and how long does the first query in KQL of a server take?
- *
- *     node bench/query/kql.ts [--rows 1000000] [--rounds 15] [--format parquet] [--extent-rows N]
- *
- * The answers are compared first. It does not measure how long translation takes by itself (`kql-corpus.ts`).
- */
-const OPTIONS = {
-  rows: { type: "string", default: "1000000" },
-  rounds: { type: "string", default: "15" },
-  "extent-rows": { type: "string", default: "50000" },
-} as const;
+const count = z.coerce.number().int().positive();
 
-const WARM_UPS = 3;
-const FIRST_ROUNDS = 5;
+export const benchmark = defineBenchmark({
+  name: "query/kql",
+  question: "What does a query in KQL cost against the same query written by hand in SQL, over HTTP and warm?",
+  notMeasured:
+    "The first query of a server (query/kql-start), and how long translation takes by itself (bench/query/kql-corpus.ts). Both " +
+    "texts of a query must read the same extents and bytes.",
+  options: z.strictObject({
+    rows: count.default(1_000_000).describe("of events"),
+    extentRows: count.default(50_000).describe("of one extent"),
+    times: count.default(5).describe("each query in one round, of which the median counts"),
+    each: z
+      .stringbool()
+      .default(true)
+      .describe("false leaves out what single queries take, whose noise then does not count either"),
+  }),
+  measures: {
+    all: { unit: "ms", better: "less", doc: "a query: geometric mean of all" },
+    ...Object.fromEntries(
+      twins(NO_FACTS).map(({ name }): [string, Measure] => [
+        measureOf(name),
+        { unit: "ms", better: "less", doc: `the query ${name}` },
+      ]),
+    ),
+  },
+  rounds: 9,
+  open: async ({ rows, extentRows, times, each }, { folder }) => {
+    const data = await queryData(join(folder, "data"), rows);
+    const all = twins(data.facts);
+    const { home } = await seedHome(join(folder, "home"), data, { format: "parquet", cut: { rows: extentRows } });
+    const server = await startBenchServer({ home });
+    const clients = { sql: new QueryClient(server.url), kql: new QueryClient(server.url, { language: "kql" }) };
+    const sideOf = (language: "kql" | "sql") => ({
+      name: language.toUpperCase(),
+      round: async () => {
+        const taken = await timesOf(all, times, async (twin) => (await clients[language].run(twin[language])).ms);
+        return { all: geometricMean(Object.values(taken)), ...(each && taken) };
+      },
+      processes: () => ({ server: server.pid }),
+    });
+    return {
+      sides: [{ ...sideOf("kql"), answers: () => checkTwins(all, clients) }, sideOf("sql")],
+      close: async () => {
+        for (const client of Object.values(clients)) client.close();
+        await server.stop();
+      },
+    };
+  },
+});
 
 type Twin = { name: string; sql: string; kql: string; ordered?: true };
 
@@ -106,58 +137,25 @@ function bare(time: string): string {
   return time.replace("T", " ").replace("Z", "");
 }
 
-export async function main(args: readonly string[]): Promise<void> {
-  const options = readArguments(args, OPTIONS);
-  console.log(machine());
-  await withTemporaryFolder(async (folder) => {
-    const data = await queryData(join(folder, "data"), options.count("rows"));
-    const plan = { format: "parquet", cut: { rows: options.count("extent-rows") } } as const;
-    const { home } = await seedHome(join(folder, "home"), data, plan);
-    await firstQueries(home);
-    const server = await startBenchServer({ home });
-    const [sql, kql] = [new QueryClient(server.url), new QueryClient(server.url, { language: "kql" })];
-    try {
-      console.log(`\n${options.text("rows")} rows (${shown(data.sizeBytes / MIB)} MiB of NDJSON), warm: milliseconds`);
-      await compare(twins(data.facts), { sql, kql }, options.count("rounds"));
-    } finally {
-      sql.close();
-      kql.close();
-      await server.stop();
-    }
-  });
-}
-
 type Clients = { sql: QueryClient; kql: QueryClient };
 
-async function compare(all: readonly Twin[], { sql, kql }: Clients, rounds: number): Promise<void> {
-  const ratios: number[] = [];
-  const rows: string[][] = [];
+/** Rejects unless both texts of each query have the same rows and read the same bytes. */
+async function checkTwins(all: readonly Twin[], { sql, kql }: Clients): Promise<void> {
   for (const twin of all) {
-    const [expected, actual] = [
-      rowsOf((await sql.run(twin.sql, { keep: true })).body),
-      rowsOf((await kql.run(twin.kql, { keep: true })).body),
-    ];
+    const [expected, actual] = [await answerOf(sql, twin.sql), await answerOf(kql, twin.kql)];
     mustBeSame(twin.name, { actual, expected, ordered: twin.ordered === true });
-    const bytes = await bytesRead(sql, [twin.sql, twin.kql]);
-    const pairs: { sql: number; kql: number }[] = [];
-    for (let round = -WARM_UPS; round < rounds; round++) {
-      const pair = { sql: (await sql.run(twin.sql)).ms, kql: (await kql.run(twin.kql)).ms };
-      if (round >= 0) pairs.push(pair);
-    }
-    const ratio = median(pairs.map((pair) => pair.kql / pair.sql));
-    ratios.push(ratio);
-    const medians = [median(pairs.map((pair) => pair.kql)), median(pairs.map((pair) => pair.sql))];
-    rows.push([twin.name, ...medians.map(shown), `${shown(ratio)}×`, bytes]);
+    await checkBytesRead(sql, twin);
   }
-  printTable(["", "KQL", "SQL", "ratio", "bytes read"], rows);
-  const mean = Math.exp(ratios.reduce((sum, ratio) => sum + Math.log(ratio), 0) / ratios.length);
-  console.log(`all: ${shown(mean)}× (geometric mean of ${ratios.length}), at most ${shown(Math.max(...ratios))}×`);
+}
+
+async function answerOf(client: QueryClient, text: string): Promise<Row[]> {
+  return rowsOf((await client.run(text, { keep: true })).body);
 }
 
 /** What the last run of each text took from the store or the cache, of whole extents: as the query log has it. */
-async function bytesRead(client: QueryClient, texts: readonly string[]): Promise<string> {
+async function checkBytesRead(client: QueryClient, twin: Twin): Promise<void> {
   const found: string[] = [];
-  for (const text of texts) {
+  for (const text of [twin.sql, twin.kql]) {
     const quoted = text.replaceAll("'", "''");
     const { body } = await client.run(
       `SELECT extents_read, bytes_read FROM system.queries WHERE text = '${quoted}' ORDER BY started_at DESC LIMIT 1`,
@@ -166,45 +164,5 @@ async function bytesRead(client: QueryClient, texts: readonly string[]): Promise
     found.push(body);
   }
   const [first, second] = found;
-  if (first === second) return "equal";
-  throw new Error(`one read ${first}, the other ${second}: ${texts.join("\n")}`);
+  if (first !== second) throw new Error(`${twin.name}: SQL read ${first}, KQL ${second}`);
 }
-
-/** The first query in KQL of a server: without and with a start-up snapshot of the translator from an earlier one. */
-async function firstQueries(home: string): Promise<void> {
-  const times: number[] = [];
-  for (let round = 0; round <= FIRST_ROUNDS; round++) {
-    const server = await startBenchServer({ home });
-    const [sql, kql] = [new QueryClient(server.url), new QueryClient(server.url, { language: "kql" })];
-    await sql.run("SELECT 1");
-    times.push((await kql.run("events | take 1")).ms);
-    if (round === 0) await snapshotIn(join(home, "cache", "kql"));
-    sql.close();
-    kql.close();
-    await server.stop();
-  }
-  const [first = NaN, ...others] = times;
-  console.log(`first query in KQL of a server: ${shown(first)} ms, and ${shown(median(others))} ms at the next starts`);
-}
-
-/** It is made some seconds after the first start. */
-async function snapshotIn(folder: string): Promise<void> {
-  for (let i = 0; i < SNAPSHOT_POLLS; i++) {
-    const names = await readdir(folder).catch(() => []);
-    if (names.some((name) => name.endsWith(".blob"))) return;
-    await delay(SNAPSHOT_POLL_MS);
-  }
-  throw new Error("the translator made no start-up snapshot");
-}
-
-const SNAPSHOT_POLLS = 120;
-const SNAPSHOT_POLL_MS = 500;
-
-function rowsOf(body: string): Row[] {
-  return body
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => JSON.parse(line) as Row);
-}
-
-if (import.meta.main) await main(process.argv.slice(2));

@@ -65,6 +65,13 @@ export async function seedHome(home: string, data: QueryData, plan: ExtentPlan):
   };
 }
 
+/** The same below `folder`, in a home whose name tells the plan. */
+export async function seedHomeIn(folder: string, data: QueryData, plan: ExtentPlan): Promise<SeededHome> {
+  const cut = "rows" in plan.cut ? `${plan.cut.rows}-rows` : `${plan.cut.sizeBytes}-bytes`;
+  const fresh = plan.freshFrom === undefined ? "" : "-half-fresh";
+  return await seedHome(join(folder, `home-${plan.format}-${cut}-${data.facts.rows}${fresh}`), data, plan);
+}
+
 const OWN_FILES: ReadonlySet<string> = new Set([
   "catalog.db",
   "catalog.db-wal",

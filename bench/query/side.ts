@@ -14,6 +14,7 @@ export type Side = {
 };
 
 export type RunningSide = {
+  pid: number;
   /** Milliseconds until the whole answer was there. */
   time(query: BenchQuery): Promise<number>;
   /** The answer's rows, as objects. */
@@ -31,6 +32,7 @@ export function engineSide(name: string, home: SeededHome, env: Readonly<Record<
       const server = await startBenchServer({ home: home.home, env });
       const client = new QueryClient(server.url);
       return {
+        pid: server.pid,
         time: async ({ sql }) => (await client.run(sql)).ms,
         rows: async ({ sql }) => rowsOf((await client.run(sql, { keep: true })).body),
         stop: async () => {
@@ -91,6 +93,7 @@ export function librarySide(
       await ask({ library, folder, ndjson, files, threads });
       const sqlOf = (query: BenchQuery) => (library === "chdb" ? query.chdb : query.sql);
       return {
+        pid: Number(child.pid),
         time: async (query) => (await ask({ sql: sqlOf(query), keep: false })).ms,
         rows: async (query) => rowsOf((await ask({ sql: sqlOf(query), keep: true })).ndjson),
         stop: async () => {
@@ -102,7 +105,8 @@ export function librarySide(
   };
 }
 
-function rowsOf(ndjson: string): Row[] {
+/** Of an answer in NDJSON. */
+export function rowsOf(ndjson: string): Row[] {
   return ndjson
     .split("\n")
     .filter((line) => line !== "")

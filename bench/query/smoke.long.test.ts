@@ -3,60 +3,11 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { withTemporaryFolder } from "../support/data-file.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
-import { main as runFixedCost } from "./fixed-cost.ts";
 import { main as runCorpus } from "./kql-corpus.ts";
 import { mustBeSame } from "./same-rows.ts";
-import { main as runSuite } from "./suite.ts";
-import { main as runWidened } from "./widened.ts";
 
 /** The query benchmarks in their smallest form: that they run and that their sides agree, not how fast. */
 const printed = keepPrinted();
-
-const SMALL = ["--rows", "2400", "--rounds", "1", "--cold-rounds", "1"];
-
-test("the suite runs over Parquet extents, and its sides agree", { timeout: 240_000 }, async () => {
-  await runSuite([...SMALL, "--extent-rows", "800", "--no-cold", "--no-chdb"]);
-  const text = printed.join("\n");
-  expect(text).toContain("engine: 5 extents");
-  expect(text).toMatch(/^100k wide rows( +[0-9.]+){4}×$/m);
-  expect(text).toMatch(/^all queries: .* = [0-9.]+× \(geometric mean of 21\)$/m);
-});
-
-test("the suite compares fresh extents with Parquet, warm and at first touch", { timeout: 240_000 }, async () => {
-  await runSuite([...SMALL, "--format", "tlm", "--extent-rows", "800", "--only", "top k"]);
-  expect(printed.join("\n").match(/^top k( +[0-9.]+){3}×$/gm)).toHaveLength(2);
-});
-
-test("the suite compares queries during ingest with idle", { timeout: 240_000 }, async () => {
-  await runSuite([...SMALL, "--half-fresh", "--extent-rows", "800", "--only", "top k"]);
-  const text = printed.join("\n");
-  // One each of spans and services, two of the older half, one that is fresh.
-  expect(text).toContain("half-fresh: 5 extents");
-  expect(text).toMatch(/^top k( +[0-9.]+){3}×$/m);
-});
-
-test("fixed costs are measured", { timeout: 240_000 }, async () => {
-  await runFixedCost(["--rows", "1000", "--rounds", "1", "--requests", "20", "--extents", "100"]);
-  const text = printed.join("\n");
-  expect(text).toMatch(/^SELECT \*( +[0-9.]+){3}×$/m);
-  expect(text).toMatch(/^count over 10 of 100 extents( +[0-9.]+){3}$/m);
-});
-
-test(
-  "sums over a column that has widened are those over one that never was another",
-  { timeout: 120_000 },
-  async () => {
-    await runWidened(["--rows", "2000", "--rounds", "1"]);
-    expect(printed.join("\n")).toMatch(/^sum where( +[0-9.]+){3}×$/m);
-  },
-);
-
-test.for([
-  [["--format", "csv"], "csv is no format"],
-  [["--rows", "10", "--only", "nothing"], "no query has nothing in its name"],
-] as const)("%j is refused", async ([args, reason]) => {
-  await expect(runSuite(args)).rejects.toThrow(reason);
-});
 
 describe("answers of two sides", () => {
   const same =

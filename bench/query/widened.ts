@@ -1,56 +1,76 @@
+import { z } from "zod";
 import { seededRandom } from "../../src/core/random.ts";
-import { readArguments } from "../support/arguments.ts";
-import { median } from "../../src/capacity/quantile.ts";
-import { machine, MIB, printTable, shown } from "../support/report.ts";
-import { startBenchServer } from "../support/server.ts";
+import { defineBenchmark, type Measure } from "../suite/benchmark.ts";
 import { cutBySize } from "../support/bodies.ts";
+import { MIB } from "../support/report.ts";
+import { startBenchServer } from "../support/server.ts";
+import { timesOf } from "./pass.ts";
 import { QueryClient } from "./query-client.ts";
 
-/**
- * Question: what do `sum` and `avg` cost over a column that was inferred as `long` and has become `real`, half of whose
- * rows lie in extents of integers, against the same rows in extents that are all `real`?
- *
- *     node bench/query/widened.ts [--rows 4000000] [--rounds 15] [--format tlm]
- *
- * Both tables come about as a user's would: rows of whole numbers and rows of fractions, pushed in one order and in the
- * other.
- */
-const OPTIONS = {
-  rows: { type: "string", default: "4000000" },
-  rounds: { type: "string", default: "15" },
-  format: { type: "string", default: "tlm" },
-} as const;
+/** By measure. */
+const AGGREGATES = [
+  { name: "sum", sql: "sum(latency)" },
+  { name: "avg", sql: "avg(latency)" },
+  { name: "filtered", sql: "sum(latency) FILTER (latency > 500)" },
+] as const;
 
-const QUERIES: readonly [name: string, aggregate: string][] = [
-  ["sum", "sum(latency)"],
-  ["avg", "avg(latency)"],
-  ["sum where", "sum(latency) FILTER (latency > 500)"],
-];
-const WARM_UPS = 3;
-
-export async function main(args: readonly string[]): Promise<void> {
-  const options = readArguments(args, OPTIONS);
-  console.log(machine());
-  const env = { ENGINE_WRITE_FORMAT: options.text("format") ?? "", ENGINE_STAGING_DISABLED: "true" };
-  const server = await startBenchServer({ env });
-  const client = new QueryClient(server.url);
-  try {
-    const rows = options.count("rows");
-    const [whole, fractions] = halvesOf(rows);
-    await push(server.url, "widened", [whole, fractions]);
-    await push(server.url, "plain", [fractions, whole]);
-    await checkTypes(client);
-    console.log(`\n${rows} rows, half of them whole numbers, ${options.text("format")} extents: milliseconds`);
-    printTable(["", "half long", "all real", "ratio"], await measure(client, options.count("rounds")));
-  } finally {
-    client.close();
-    await server.stop();
-  }
-}
+export const benchmark = defineBenchmark({
+  name: "query/widened",
+  question:
+    "What do sum and avg cost over a column that was inferred as long and has become real, half of whose rows lie in " +
+    "extents of integers, against the same rows in extents that are all real?",
+  notMeasured: "Ingest, and what compaction makes of the extents. Both tables come about as a user's would.",
+  options: z.strictObject({
+    rows: z.coerce.number().int().positive().default(4_000_000).describe("half of them whole numbers"),
+    format: z.enum(["tlm", "parquet"]).default("tlm").describe("of the extents"),
+    times: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(5)
+      .describe("each query in one round, of which the median counts"),
+  }),
+  measures: Object.fromEntries(
+    AGGREGATES.map(({ name, sql }): [string, Measure] => [name, { unit: "ms", better: "less", doc: sql }]),
+  ),
+  rounds: 9,
+  open: async ({ rows, format, times }, { seed }) => {
+    const env = { ENGINE_WRITE_FORMAT: format, ENGINE_STAGING_DISABLED: "true" };
+    const server = await startBenchServer({ env });
+    const client = new QueryClient(server.url);
+    const close = async () => {
+      client.close();
+      await server.stop();
+    };
+    try {
+      const [whole, fractions] = halvesOf(rows, seed);
+      await push(server.url, "widened", [whole, fractions]);
+      await push(server.url, "plain", [fractions, whole]);
+      await checkTypes(client);
+    } catch (error) {
+      await close();
+      throw error;
+    }
+    const sideOf = (name: string, table: string) => {
+      const textOf = (aggregate: string) => `SELECT ${aggregate} AS x, count(latency) AS n FROM ${table}`;
+      return {
+        name,
+        answers: async () => {
+          const bodies: string[] = [];
+          for (const { sql } of AGGREGATES) bodies.push((await client.run(textOf(sql), { keep: true })).body);
+          return bodies;
+        },
+        round: async () => await timesOf(AGGREGATES, times, async ({ sql }) => (await client.run(textOf(sql))).ms),
+        processes: () => ({ server: server.pid }),
+      };
+    };
+    return { sides: [sideOf("half long", "widened"), sideOf("all real", "plain")], close };
+  },
+});
 
 /** Values are multiples of a quarter, so that their sum is exact in whatever order it is made. */
-function halvesOf(rows: number): [Buffer, Buffer] {
-  const random = seededRandom(1);
+function halvesOf(rows: number, seed: number): [Buffer, Buffer] {
+  const random = seededRandom(seed);
   const half = (valueOf: () => number) => {
     const lines: Buffer[] = [];
     let part = "";
@@ -83,25 +103,3 @@ async function checkTypes(client: QueryClient): Promise<void> {
   const wanted = '{"table_name":"plain","type":"real"}\n{"table_name":"widened","type":"real"}\n';
   if (body !== wanted) throw new Error(`the columns are\n${body}`);
 }
-
-async function measure(client: QueryClient, rounds: number): Promise<string[][]> {
-  const rows: string[][] = [];
-  for (const [name, aggregate] of QUERIES) {
-    const sqlOf = (table: string) => `SELECT ${aggregate} AS x, count(latency) AS n FROM ${table}`;
-    const answers = [];
-    for (const table of ["widened", "plain"]) answers.push((await client.run(sqlOf(table), { keep: true })).body);
-    if (answers[0] !== answers[1]) throw new Error(`${name}: ${answers.join(" is not ")}`);
-    const pairs: { widened: number; plain: number }[] = [];
-    for (let round = -WARM_UPS; round < rounds; round++) {
-      const widened = (await client.run(sqlOf("widened"))).ms;
-      const plain = (await client.run(sqlOf("plain"))).ms;
-      if (round >= 0) pairs.push({ widened, plain });
-    }
-    const ratio = median(pairs.map(({ widened, plain }) => widened / plain));
-    const medians = [median(pairs.map((pair) => pair.widened)), median(pairs.map((pair) => pair.plain))];
-    rows.push([name, ...medians.map(shown), `${shown(ratio)}×`]);
-  }
-  return rows;
-}
-
-if (import.meta.main) await main(process.argv.slice(2));

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import { benchmarksNamed } from "../suite/registry.ts";
+import { benchmarksNamed } from "../suite/named.ts";
+import { BENCHMARKS } from "../suite/registry.ts";
 import type { Result, Summary } from "../suite/result.ts";
 import { optionsOf } from "../suite/run.ts";
 import type { Goal, GoalResult } from "./goals.ts";
@@ -26,7 +27,7 @@ export async function evidenceFor(goal: Goal, results: readonly Result[]): Promi
 
 /** As a result file has them: a smaller run says nothing of a goal. */
 async function optionsWanted(name: string, own: Goal["options"]): Promise<Record<string, unknown>> {
-  const [benchmark] = await benchmarksNamed(name);
+  const [benchmark] = await benchmarksNamed(name, BENCHMARKS);
   if (benchmark === undefined) throw new Error(`there is no benchmark ${name}`);
   const texts = Object.entries(own).map(([option, value]) => [option, String(value)] as const);
   return optionsOf(benchmark, Object.fromEntries(texts));

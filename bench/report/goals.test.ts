@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { benchmarksNamed } from "../suite/registry.ts";
+import { benchmarksNamed } from "../suite/named.ts";
+import { BENCHMARKS } from "../suite/registry.ts";
 import { optionsOf } from "../suite/run.ts";
 import { evidenceFor } from "./evidence.ts";
 import { withResults } from "./goals-file.ts";
@@ -28,7 +29,7 @@ test("the goals of this repository are read, and name benchmarks and measures th
   const measured = goalsIn(TEXT, PATH).filter(({ benchmark }) => benchmark !== undefined);
   expect(measured.length).toBeGreaterThan(0);
   for (const { benchmark, measure, options } of measured) {
-    const [found] = await benchmarksNamed(benchmark);
+    const [found] = await benchmarksNamed(benchmark, BENCHMARKS);
     expect(Object.keys(found?.measures ?? {})).toContain(measure);
     const texts = Object.entries(options).map(([option, value]) => [option, String(value)]);
     expect(() => found && optionsOf(found, Object.fromEntries(texts))).not.toThrow();

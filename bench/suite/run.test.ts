@@ -12,7 +12,8 @@ import { defineBenchmark, type Benchmark, type Side } from "./benchmark.ts";
 import type { Machine } from "../../src/capacity/machine.ts";
 import { probeMachine } from "./probe.ts";
 import { QUICK } from "./commands/quick.ts";
-import { benchmarksNamed } from "./registry.ts";
+import { benchmarksNamed } from "./named.ts";
+import { BENCHMARKS } from "./registry.ts";
 import { readResult, resultSchema } from "./result.ts";
 import { optionsOf, runBenchmark } from "./run.ts";
 
@@ -108,6 +109,15 @@ describe("a run", () => {
     await expect(run(asking([side]))).rejects.toThrow("ours measures weight, which is not declared");
     const endless = { name: "ours", round: async () => ({ speed: 1 / 0 }) };
     await expect(run(asking([endless]))).rejects.toThrow("ours measures speed as Infinity, which is no figure");
+  });
+
+  test("beside a side that measures 0 there is no ratio", async () => {
+    const none = { name: "theirs", round: async () => ({ speed: 0 }) };
+    const { summary } = await run(asking([{ name: "ours", round: async () => ({ speed: 0 }) }, none]));
+    expect(summary.map(({ side, median, ratio }) => [side, median, ratio])).toEqual([
+      ["ours", 0, null],
+      ["theirs", 0, null],
+    ]);
   });
 
   test("counts the CPU seconds and the memory of its processes, and its own", async () => {
@@ -210,7 +220,8 @@ describe("the command line", () => {
 
   test("measures before a merge what is there, with options that it has", async () => {
     for (const [name, options] of Object.entries(QUICK)) {
-      for (const benchmark of await benchmarksNamed(name)) expect(optionsOf(benchmark, options)).toBeDefined();
+      for (const benchmark of await benchmarksNamed(name, BENCHMARKS))
+        expect(optionsOf(benchmark, options)).toBeDefined();
     }
   });
 });

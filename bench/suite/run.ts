@@ -174,7 +174,8 @@ function summaryOf(benchmark: Benchmark, { rounds, side, ours, seed }: Measured 
     const values = valuesOf(rounds, side.name, measure);
     if (values.length === 0) return [];
     const own = ours === undefined || side === ours ? [] : valuesOf(rounds, ours.name, measure);
-    const ratios = ratiosOf(own, values);
+    // Beside 0 there is none, as of errors where nothing failed.
+    const ratios = ratiosOf(own, values).filter((each) => Number.isFinite(each));
     const ratio = ratios.length === 0 ? null : { median: median(ratios), interval: medianInterval(ratios, seed) };
     const interval = medianInterval(values, seed);
     return [{ side: side.name, measure, unit, better, median: median(values), interval, ratio }];

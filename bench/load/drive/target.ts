@@ -40,3 +40,14 @@ export async function queryOnce(target: Target, sql: string): Promise<HttpAnswer
     connection.close();
   }
 }
+
+/** How many rows the tables have together; one that is not there yet has none. */
+export async function rowsIn(target: Target, tables: readonly string[]): Promise<number> {
+  let rows = 0;
+  for (const table of tables) {
+    const { status, body } = await queryOnce(target, `SELECT count(*) AS n FROM ${table}`);
+    if (status === 200) rows += (JSON.parse(body) as { n: number }).n;
+    else if (status !== 404) throw new Error(`counting ${table} was answered ${status}: ${body}`);
+  }
+  return rows;
+}

@@ -3,7 +3,8 @@ import { withTemporaryFolder } from "../../support/data-file.ts";
 import type { Benchmark } from "../benchmark.ts";
 import { againstEachOther, buildRevision, exitCodeOf, verdictsOf, type Build, type Verdict } from "../compare.ts";
 import { measured } from "../measured.ts";
-import { benchmarksNamed } from "../registry.ts";
+import { benchmarksNamed } from "../named.ts";
+import { BENCHMARKS } from "../registry.ts";
 import { REPOSITORY } from "../revision.ts";
 import { UsageError, type Command } from "./command.ts";
 import { flagsOf, valuesByFlag, type Flags } from "./flags.ts";
@@ -31,7 +32,7 @@ export const compare: Command = {
 
 /** Those that start a server, of all or of those names. */
 async function comparable(names: readonly string[] | undefined): Promise<Benchmark[]> {
-  const named = await Promise.all((names ?? [undefined]).map((name) => benchmarksNamed(name)));
+  const named = await Promise.all((names ?? [undefined]).map((name) => benchmarksNamed(name, BENCHMARKS)));
   const found = [...new Set(named.flat())].filter(({ startsServer }) => startsServer === true);
   if (found.length === 0) throw new Error(`${names?.join(", ")}: no server is started, so nothing can be compared`);
   return found;

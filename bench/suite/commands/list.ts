@@ -1,5 +1,5 @@
 import { printList } from "../print.ts";
-import { benchmarksNamed, type Registry } from "../registry.ts";
+import { benchmarksNamed, type Registry } from "../named.ts";
 import type { Command } from "./command.ts";
 
 export function listOf(registry: Registry): Command {

@@ -1,5 +1,6 @@
 import { measureAll } from "../measured.ts";
-import { benchmarksNamed } from "../registry.ts";
+import { benchmarksNamed } from "../named.ts";
+import { BENCHMARKS } from "../registry.ts";
 import type { Command } from "./command.ts";
 import { flagsWithoutOptions } from "./flags.ts";
 
@@ -25,7 +26,10 @@ export const quick: Command = {
     const { rounds = ROUNDS, ...flags } = flagsWithoutOptions("quick", words);
     const named = await Promise.all(
       Object.entries(QUICK).map(async ([name, options]) =>
-        (await benchmarksNamed(name)).map((benchmark) => ({ benchmark, flags: { ...flags, rounds, options } })),
+        (await benchmarksNamed(name, BENCHMARKS)).map((benchmark) => ({
+          benchmark,
+          flags: { ...flags, rounds, options },
+        })),
       ),
     );
     return await measureAll(named.flat(), signal);

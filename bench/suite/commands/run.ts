@@ -1,5 +1,5 @@
 import { measureAll } from "../measured.ts";
-import { benchmarksNamed, type Registry } from "../registry.ts";
+import { benchmarksNamed, type Registry } from "../named.ts";
 import { UsageError, type Command } from "./command.ts";
 import { flagsOf, valuesByFlag } from "./flags.ts";
 

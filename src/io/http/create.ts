@@ -10,7 +10,7 @@ export type HttpDriver = "auto" | "uws" | "node";
  * `auto` takes `node`, which reads HTTP strictly and byte for byte; `http.ts` says what uWebSockets.js does not.
  *
  * For that a request costs some 9 µs more CPU, and a MiB of a body 0.1 to 0.2 ms: of all that ingest costs 7 to 9 %
- * (`bench/load/ingest.ts drivers`, Node 22, two cores that others used too, 2026-11). A driver of our own on node:net could
+ * (`load/ingest --preset drivers`, Node 22, two cores that others used too, 2026-11). A driver of our own on node:net could
  * be as fast as uWebSockets.js (10 µs a request against 13, without checks); until there is one, llhttp is the parser that
  * has been attacked for longest.
  * @throws StartupError when `uws` is asked for and doesn't load.
