@@ -14,6 +14,21 @@ export function zeroBits(bits: Uint8Array, from: number, to: number): void {
   bits[first] = kept;
 }
 
+/** Sets the bits of `[from, to)`. */
+export function setBits(bits: Uint8Array, from: number, to: number): void {
+  const first = from >>> 3;
+  const last = to >>> 3;
+  const head = (0xff << (from & 7)) & 0xff;
+  const tail = (1 << (to & 7)) - 1;
+  if (first === last) {
+    bits[first] = (bits[first] as number) | (head & tail);
+    return;
+  }
+  bits[first] = (bits[first] as number) | head;
+  bits.fill(0xff, first + 1, last);
+  if (tail !== 0) bits[last] = (bits[last] as number) | tail;
+}
+
 const BITS_OF_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => countBits(byte));
 
 function countBits(byte: number): number {

@@ -1,4 +1,5 @@
 import { isBitSet, zeroBits } from "./bits.ts";
+import type { ColumnBlock } from "./column-block.ts";
 import { Column, INITIAL_ROWS, VALIDITY_BYTES, type Bounds } from "./column.ts";
 import { grown } from "./growth.ts";
 
@@ -17,6 +18,16 @@ export class BoolColumn extends Column {
   /** The bits from `row`, a multiple of eight. */
   values(row: number, rows: number): Uint8Array {
     return this.#bits.subarray(row >>> 3, (row + rows + 7) >>> 3);
+  }
+
+  override appendBlock(block: ColumnBlock): void {
+    this.reserveRows(this.rows + block.rows);
+    const first = this.rows >>> 3;
+    const count = ((this.rows + block.rows + 7) >>> 3) - first;
+    for (let i = 0; i < count; i++) {
+      this.#bits[first + i] = (this.#bits[first + i] as number) | (block.bytes[block.values + i] as number);
+    }
+    this.commitBlock(block);
   }
 
   override get capacityBytes(): number {

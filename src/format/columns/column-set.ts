@@ -123,6 +123,13 @@ export class ColumnSet {
     this.#checkSize();
   }
 
+  /** Ends so many rows whose values have been appended as blocks. Throws `ExtentFull`. */
+  endRows(rows: number): void {
+    this.rows += rows;
+    if (this.#starting.length > 0) this.#settleStarting();
+    this.#checkSize();
+  }
+
   mark(): void {
     this.#markRows = this.rows;
     this.#markColumns = this.columns.length;

@@ -1,4 +1,5 @@
-import { isBitSet, zeroBits } from "./bits.ts";
+import { isBitSet, setBits, zeroBits } from "./bits.ts";
+import type { ColumnBlock } from "./column-block.ts";
 import { estimateDistinct } from "./distinct.ts";
 import { grown } from "./growth.ts";
 import type { ColumnSpec, ColumnStats } from "../types.ts";
@@ -138,6 +139,26 @@ export abstract class Column {
     if (bounds?.min !== undefined && bounds.min === bounds.max) return 1;
     const { rows, nullCount, validity } = this;
     return estimateDistinct({ rows, nullCount, validity, hashRows: (some, hashes) => this.hashRows(some, hashes) });
+  }
+
+  /** Appends rows that have been read elsewhere. */
+  abstract appendBlock(block: ColumnBlock): void;
+
+  /** Makes the block's rows, whose values are in place, part of the column. */
+  protected commitBlock({ bytes, rows, nulls, nullBits }: ColumnBlock): void {
+    const [from, to] = [this.rows, this.rows + rows];
+    const { validity } = this;
+    setBits(validity, from, to);
+    if (nulls > 0) {
+      // Bits outside of the block's rows are clear there.
+      const first = from >>> 3;
+      const count = ((to + 7) >>> 3) - first;
+      for (let i = 0; i < count; i++) {
+        validity[first + i] = (validity[first + i] as number) & ~(bytes[nullBits + i] as number);
+      }
+    }
+    this.nullCount += nulls;
+    this.rows = to;
   }
 
   /** Marks the row at the end as having a value, and makes it part of the column. */

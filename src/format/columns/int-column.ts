@@ -1,3 +1,4 @@
+import type { ColumnBlock } from "./column-block.ts";
 import { Column, INITIAL_ROWS, VALIDITY_BYTES, type Bounds } from "./column.ts";
 import { grown } from "./growth.ts";
 import { mix } from "./hash.ts";
@@ -16,6 +17,13 @@ export class IntColumn extends Column {
 
   values(row: number, rows: number): Int32Array {
     return this.#values.subarray(row, row + rows);
+  }
+
+  override appendBlock(block: ColumnBlock): void {
+    this.reserveRows(this.rows + block.rows);
+    const first = block.values >>> 2;
+    this.#values.set(block.ints.subarray(first, first + block.rows), this.rows);
+    this.commitBlock(block);
   }
 
   override get capacityBytes(): number {

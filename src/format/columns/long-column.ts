@@ -1,4 +1,5 @@
 import { toExactReal } from "../decimal.ts";
+import type { ColumnBlock } from "./column-block.ts";
 import { Column, INITIAL_ROWS, VALIDITY_BYTES, type Bounds } from "./column.ts";
 import { grown } from "./growth.ts";
 import { mix } from "./hash.ts";
@@ -53,6 +54,13 @@ export class LongColumn extends Column {
     return this.#values
       .subarray(0, this.rows)
       .every((value) => (value >= -SAFE && value <= SAFE) || toExactReal(String(value)) !== undefined);
+  }
+
+  override appendBlock(block: ColumnBlock): void {
+    this.reserveRows(this.rows + block.rows);
+    const first = block.values >>> 3;
+    this.#values.set(block.longs.subarray(first, first + block.rows), this.rows);
+    this.commitBlock(block);
   }
 
   override get capacityBytes(): number {

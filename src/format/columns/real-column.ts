@@ -1,3 +1,4 @@
+import type { ColumnBlock } from "./column-block.ts";
 import { Column, INITIAL_ROWS, VALIDITY_BYTES, type Bounds } from "./column.ts";
 import { grown } from "./growth.ts";
 import { mix } from "./hash.ts";
@@ -19,6 +20,13 @@ export class RealColumn extends Column {
 
   values(row: number, rows: number): Float64Array {
     return this.#values.subarray(row, row + rows);
+  }
+
+  override appendBlock(block: ColumnBlock): void {
+    this.reserveRows(this.rows + block.rows);
+    const first = block.values >>> 3;
+    this.#values.set(block.reals.subarray(first, first + block.rows), this.rows);
+    this.commitBlock(block);
   }
 
   override get capacityBytes(): number {

@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { LIMITS } from "../../core/limits.ts";
+import type { ColumnBlock } from "./column-block.ts";
 import { Column, INITIAL_ROWS, VALIDITY_BYTES, type Bounds } from "./column.ts";
 import { copyAscii, firstHit, specialBytes } from "../word-search.ts";
 import { grown } from "./growth.ts";
@@ -112,6 +113,22 @@ export class TextColumn extends Column {
     if (source.getUint8(at) !== QUOTE) return -1;
     this.#endValue(to - this.#length);
     return at;
+  }
+
+  /** Bytes of all values so far. */
+  get textBytes(): number {
+    return this.#length;
+  }
+
+  override appendBlock(block: ColumnBlock): void {
+    const { rows, values, text, textBytes } = block;
+    this.reserveRows(this.rows + rows);
+    this.#reserveBytes(textBytes);
+    this.#bytes.set(block.bytes.subarray(text, text + textBytes), this.#length);
+    this.#length += textBytes;
+    const first = values >>> 2;
+    this.#offsets.set(block.ints.subarray(first, first + rows), this.rows + 1);
+    this.commitBlock(block);
   }
 
   /** Appends `text`, which must be UTF-8, to so many rows. */

@@ -1,3 +1,4 @@
+import type { ColumnBlock } from "./column-block.ts";
 import { Column, INITIAL_ROWS, VALIDITY_BYTES, type Bounds } from "./column.ts";
 import { grown } from "./growth.ts";
 import { hashBytes } from "./hash.ts";
@@ -27,6 +28,10 @@ export class VectorColumn extends Column {
 
   values(row: number, rows: number): Float32Array {
     return this.#values.subarray(row * this.dimensions, (row + rows) * this.dimensions);
+  }
+
+  override appendBlock(_block: ColumnBlock): void {
+    throw new Error("no block has vectors");
   }
 
   override get capacityBytes(): number {

@@ -10,6 +10,7 @@ import type { TextColumn } from "../columns/text-column.ts";
 import type { VectorColumn } from "../columns/vector-column.ts";
 import { TIME_STAND_INS } from "../types.ts";
 import { toExactReal, toFinite, toInt32, toInt64 } from "../decimal.ts";
+import { BlockReader } from "./block-reader.ts";
 import { BodyLines } from "./body-lines.ts";
 import { BYTE, copyCompact, decodeString, JsonReader, literalEnd, quotedEnd, skipSpaceBytes } from "./json-bytes.ts";
 import { Guesses } from "./infer-types.ts";
@@ -25,8 +26,12 @@ import {
   Words,
   type LongDigits,
 } from "./number-bytes.ts";
+import { rowModule } from "./row-module.ts";
 import { allOrNothing, arrivalOf, type BodyScanner, type NdjsonBody, type Scanned } from "./scanner.ts";
 import { TimeReader } from "./time-bytes.ts";
+
+/** Shorter bodies are read faster than the module is told of a table's keys. */
+const MIN_MODULE_BYTES = 8 * 1024;
 
 /**
  * The scanner of the hot path: from bytes straight into column builders. No object per row, no string per value.
@@ -37,24 +42,28 @@ import { TimeReader } from "./time-bytes.ts";
  * and given to the line reader there, which is also what tests hold this scanner against. So the rules have one home,
  * and every row that is ordinary, after the first of its kind, is read here.
  */
-export const byteScanner: BodyScanner = {
-  scan: (body, into) => allOrNothing(into, () => scanBody(body, into)),
-};
+export const byteScanner: BodyScanner = newByteScanner(MIN_MODULE_BYTES);
+
+/** The same, but bodies from another size on are read by the module of `wasm/`; none of them with `Infinity`. */
+export function newByteScanner(minModuleBytes: number): BodyScanner {
+  return { scan: (body, into) => allOrNothing(into, () => scanBody(body, into, minModuleBytes)) };
+}
 
 /**
  * New columns get the type of their first values, which is right for most bodies. Where a later value calls for another,
  * the body is scanned again under that. Ordinary data shows it within a few rows; where more than the body's size was read
  * in vain, a scan goes on to the end to find all that is left.
  */
-function scanBody(body: NdjsonBody, into: ColumnSet): Scanned {
+function scanBody(body: NdjsonBody, into: ColumnSet, minModuleBytes: number): Scanned {
   const text = textOf(body.bytes);
-  if (body.inferTypes !== true) return scannerFor(into).scan(body, text);
+  const usesModule = body.bytes.length >= minModuleBytes;
+  if (body.inferTypes !== true) return scannerFor(into).scan(body, text, usesModule);
   const guesses = new Guesses();
   const guessing = { ...body, guesses };
   for (let readBytes = 0; ;) {
     const scanner = scannerFor(into);
     try {
-      const scanned = scanner.scan(guessing, text, readBytes > body.bytes.length);
+      const scanned = scanner.scan(guessing, text, usesModule, readBytes > body.bytes.length);
       if (!guesses.haveFailed) return scanned;
     } catch (error) {
       // What fails in a scan that is in vain fails again in the next, or it was for the wrong types.
@@ -69,6 +78,9 @@ function scanBody(body: NdjsonBody, into: ColumnSet): Scanned {
 
 /** The scanner of the set that was scanned into last: what it learned from one body serves the next. */
 let latest: RowScanner | undefined;
+
+/** Whose columns and keys the module's memory has. */
+let moduleUser: BlockReader | undefined;
 
 function scannerFor(set: ColumnSet): RowScanner {
   if (latest?.set !== set) latest = new RowScanner(set);
@@ -110,6 +122,9 @@ const FIRST_TOKEN = 0x21;
  * that the line reader must read.
  */
 const MAX_VAIN_ROWS = 16;
+/** A block of fewer rows costs more than the module saves. */
+const WORTHWHILE_ROWS = 8;
+const MAX_WAIT_ROWS = 512;
 /** Keys remembered at a time; the one after that makes the scanner forget them all. */
 const MAX_KEYS = 8_192;
 /** Keys longer than this are not remembered; no column has one. */
@@ -150,13 +165,18 @@ class RowScanner {
   /** Where the value of a stand-in for `at` starts; 0 without one (a row starts with its brace). */
   #standIn = 0;
   #vector = new Float32Array(0);
+  /** What reads blocks of rows by the module, with the keys as of some row; made when it is first needed. */
+  #blocks: BlockReader | undefined;
+  /** Rows to be read here before the module gets the next block, and how many the last time. */
+  #wait = 1;
+  #lastWait = 1;
 
   constructor(set: ColumnSet) {
     this.set = set;
   }
 
   /** A scan that is in vain ends early, unless it is to go on to the end; see `Guesses`. */
-  scan(body: NdjsonBody, { source, end }: BodyText, goesOn = false): Scanned {
+  scan(body: NdjsonBody, { source, end }: BodyText, usesModule: boolean, goesOn = false): Scanned {
     const isOtherwise = body.evolve !== this.#body.evolve || body.inferTypes !== this.#body.inferTypes;
     const { length } = this.set.columns;
     // Columns that were the last body's own are taken for those of the table from now on.
@@ -170,6 +190,14 @@ class RowScanner {
     let stopAt = end;
     let vainRows = 0;
     while (at < stopAt) {
+      const blocks = usesModule && this.#wait === 0 ? this.#readyBlocks() : undefined;
+      if (blocks !== undefined) {
+        at = blocks.read(source, at, stopAt, line, body);
+        line += blocks.lines;
+        if (!blocks.isStopped) continue;
+        this.#waitAfter(blocks.rows);
+      }
+      if (this.#wait > 0) this.#wait--;
       this.#line = line;
       const next = this.#row(source, at);
       if (next !== REFUSED) {
@@ -192,6 +220,25 @@ class RowScanner {
     return lines.finish(lines.readFrom(at, line));
   }
 
+  /** The reader of blocks, knowing all keys that are known here; undefined when there is none for this set. */
+  #readyBlocks(): BlockReader | undefined {
+    const module = this.set.vectors.length === 0 ? rowModule() : undefined;
+    if (module === undefined) return undefined;
+    const blocks =
+      this.#blocks !== undefined && moduleUser === this.#blocks ? this.#blocks : new BlockReader(module, this.set);
+    this.#blocks = blocks;
+    moduleUser = blocks;
+    const { slots } = this.#keys;
+    while (blocks.hasRoom && blocks.keys < slots.length) blocks.addKey(slots[blocks.keys] as Slot<Target>);
+    return blocks.hasRoom ? blocks : undefined;
+  }
+
+  /** After the module stopped: where it read few rows, the next ones are read here, more each time. */
+  #waitAfter(rows: number): void {
+    this.#lastWait = rows < WORTHWHILE_ROWS ? Math.min(2 * this.#lastWait, MAX_WAIT_ROWS) : 1;
+    this.#wait = this.#lastWait;
+  }
+
   /** Gives the line at `start` to the line reader; returns where the next begins. */
   #readSlowly(lines: BodyLines, start: number, line: number): number {
     for (let i = 0; i < this.#touchedCount; i++) {
@@ -205,6 +252,8 @@ class RowScanner {
 
   #forgetKeys(): void {
     this.#keys = new KeyTable();
+    this.#blocks = undefined;
+    this.#wait = Math.max(this.#wait, 1);
     this.#firstSlot = undefined;
     this.#knownColumns = this.set.columns.length;
     this.#standInColumns = TIME_STAND_INS.map((name) => this.set.find(name)).filter((index) => index >= 0);

@@ -4,31 +4,41 @@ import { encodeTlm } from "../tlm.ts";
 import { decodeTlm } from "../tlm-decode.ts";
 import type { ColumnSpec } from "../types.ts";
 import { BodyLines } from "./body-lines.ts";
-import { byteScanner } from "./byte-scanner.ts";
+import { BlockReader } from "./block-reader.ts";
+import { newByteScanner } from "./byte-scanner.ts";
 import { jsonScanner } from "./json-scanner.ts";
 import { Misfits } from "./misfits.ts";
 import type { BodyScanner, NdjsonBody } from "./scanner.ts";
 
 /**
- * Holds the byte scanner against the reference: bodies go through both, several into one extent, and what comes out
+ * Holds the byte scanner, with the module of `wasm/` and without, against the reference: bodies go through all, several into one extent, and what comes out
  * (bytes of the extent, statistics, new columns, rows, misfits and errors of each body) must be the same.
  */
-export type Difference = { expected: unknown; actual: unknown };
+export type Difference = { expected: unknown; actual: unknown; module: boolean };
 
 type Outcome = { rows: number; lines: number; misfits: unknown } | { error: unknown };
 
-/** Rows of accepted bodies, and how many of them the byte scanner gave to the line reader. */
-export const counted = { rows: 0, slowRows: 0 };
+/** Rows of accepted bodies, how many of them the byte scanner gave to the line reader, and how many the module read. */
+export const counted = { rows: 0, slowRows: 0, moduleRows: 0 };
 
-/** Runs the bodies through both scanners; undefined when they agree. */
+const plainScanner = newByteScanner(Infinity);
+const moduleScanner = newByteScanner(0);
+
+/** Runs the bodies through all scanners; undefined when they agree. */
 export function difference(columns: readonly ColumnSpec[], bodies: readonly NdjsonBody[]): Difference | undefined {
-  const set = new ColumnSet(columns);
-  const actual = counting(() => outcomeOf(byteScanner, set, bodies));
-  // Builders of its own, never used before: the byte scanner alone gets those that have served, with what is left in them.
+  // Builders of its own, never used before: the byte scanners get those that have served, with what is left in them.
   const expected = outcomeOf(jsonScanner, new ColumnSet(columns), bodies);
-  set.release();
-  if (expected.outcomes === actual.outcomes && Buffer.compare(expected.extent, actual.extent) === 0) return undefined;
-  return { expected: described(expected), actual: described(actual) };
+  for (const scanner of [plainScanner, moduleScanner]) {
+    const set = new ColumnSet(columns);
+    const isModule = scanner === moduleScanner;
+    const actual = isModule
+      ? countingModule(() => outcomeOf(scanner, set, bodies))
+      : counting(() => outcomeOf(scanner, set, bodies));
+    set.release();
+    if (expected.outcomes === actual.outcomes && Buffer.compare(expected.extent, actual.extent) === 0) continue;
+    return { expected: described(expected), actual: described(actual), module: isModule };
+  }
+  return undefined;
 }
 
 type Scanned = { outcomes: string; extent: Uint8Array };
@@ -87,5 +97,20 @@ function counting<T>(run: () => T): T {
   } finally {
     BodyLines.prototype.readLine = plain;
     isCounting = false;
+  }
+}
+
+function countingModule<T>(run: () => T): T {
+  // oxlint-disable-next-line unbound-method -- it is called with its own `this`
+  const plain = BlockReader.prototype.read;
+  BlockReader.prototype.read = function (...args) {
+    const next = plain.apply(this, args);
+    counted.moduleRows += this.rows;
+    return next;
+  };
+  try {
+    return run();
+  } finally {
+    BlockReader.prototype.read = plain;
   }
 }

@@ -22,7 +22,8 @@ const COLON = 0x3a;
 
 export class KeyTable<T> {
   #buckets: (Slot<T> | undefined)[] = Array.from({ length: INITIAL_BUCKETS });
-  #count = 0;
+  /** All slots, in the order in which they came. */
+  readonly slots: Slot<T>[] = [];
 
   /** The slot whose key has the bytes `source[start, end)`, quotes not included. */
   find(source: Uint8Array, start: number, end: number): Slot<T> | undefined {
@@ -37,7 +38,7 @@ export class KeyTable<T> {
 
   /** Adds the key `source[start, end)`, which is not there. */
   add(source: Uint8Array, start: number, end: number, target: T): Slot<T> {
-    if (this.#count * 2 >= this.#buckets.length) this.#grow();
+    if (this.slots.length * 2 >= this.#buckets.length) this.#grow();
     const token = new Uint8Array(end - start + 3);
     token[0] = QUOTE;
     token.set(source.subarray(start, end), 1);
@@ -46,12 +47,12 @@ export class KeyTable<T> {
     const hash = hashOf(source, start, end);
     const slot: Slot<T> = { token, ...wordsOf(token), hash, target, next: undefined };
     this.#place(slot);
-    this.#count++;
+    this.slots.push(slot);
     return slot;
   }
 
   get size(): number {
-    return this.#count;
+    return this.slots.length;
   }
 
   #grow(): void {

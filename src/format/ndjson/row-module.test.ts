@@ -1,0 +1,77 @@
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { ColumnSet } from "../columns/column-set.ts";
+import { encodeTlm } from "../tlm.ts";
+import { newByteScanner } from "./byte-scanner.ts";
+import { bodyOf, specs } from "./generate-cases.test-kit.ts";
+import { jsonScanner } from "./json-scanner.ts";
+import { remakeModule, RowModule, rowModule } from "./row-module.ts";
+import type { BodyScanner } from "./scanner.ts";
+import { ROWS_MODULE } from "./wasm/module.ts";
+
+const TABLE = specs("at:timestamp, s:string, l:long");
+const ROWS = Array.from({ length: 200 }, (_, i) => `{"at":${1_767_225_600 + i},"s":"row ${i}","l":${i}}\n`).join("");
+/** Read by the module from the second row on. */
+const scanner = newByteScanner(0);
+
+function extentOf(reader: BodyScanner): Uint8Array {
+  const set = new ColumnSet(TABLE);
+  expect(reader.scan(bodyOf(ROWS), set)).toEqual({ rows: 200, lines: 200 });
+  return encodeTlm(set);
+}
+
+describe("without the module", () => {
+  const usual = remakeModule(() => new RowModule(Buffer.from(ROWS_MODULE, "base64")));
+  afterEach(() => {
+    remakeModule(usual);
+    vi.restoreAllMocks();
+  });
+
+  test("that does not compile, all is read by the scanner in JavaScript, with one warning", () => {
+    const warn = vi.spyOn(process, "emitWarning").mockReturnValue();
+    remakeModule(() => new RowModule(Buffer.from("no module")));
+    expect(rowModule()).toBeUndefined();
+    expect(extentOf(scanner)).toEqual(extentOf(jsonScanner));
+    expect(extentOf(scanner)).toEqual(extentOf(jsonScanner));
+    expect(warn).toHaveBeenCalledOnce();
+  });
+
+  test.each([0, 1, 3])("that traps after %i calls, the body goes on in JavaScript, with one warning", (calls) => {
+    const warn = vi.spyOn(process, "emitWarning").mockReturnValue();
+    remakeModule(() => trapping(usual(), calls));
+    expect(extentOf(scanner)).toEqual(extentOf(jsonScanner));
+    expect(rowModule()).toBeUndefined();
+    expect(warn).toHaveBeenCalledOnce();
+  });
+});
+
+test.each([
+  ["zeroes", "\0".repeat(10)],
+  ["line feeds", "\n".repeat(10)],
+  ["an epoch with a control character", "1767225600\u0001"],
+])("a time of %s is refused by a module that has read none before", (_, time) => {
+  const usual = remakeModule(() => new RowModule(Buffer.from(ROWS_MODULE, "base64")));
+  remakeModule(usual);
+  const body = bodyOf(
+    `{"at":1,"s":"","l":1}\n{"at":2,"s":"","l":1}\n{"at":"${time}","s":"","l":1}\n{"at":3,"s":"","l":1}\n`,
+  );
+  const problemOf = (reader: BodyScanner) => {
+    try {
+      return reader.scan(body, new ColumnSet(TABLE));
+    } catch (error) {
+      return String(error);
+    }
+  };
+  expect(problemOf(scanner)).toEqual(problemOf(jsonScanner));
+  expect(problemOf(jsonScanner)).toMatch(/^EngineError: line 3: /);
+});
+
+/** The module, reading one row in each call, and failing after so many. */
+function trapping(module: RowModule, calls: number): RowModule {
+  const { scan } = module.functions;
+  let left = calls;
+  const failing: typeof scan = (start, _end, ...rest) => {
+    if (left-- === 0) throw new Error("unreachable");
+    return scan(start, start + 1, ...rest);
+  };
+  return Object.assign(module, { functions: { ...module.functions, scan: failing } });
+}

@@ -1,0 +1,52 @@
+/**
+ * Where things lie in the module's memory, which the host lays out: it puts bodies in, adds columns and keys, and takes
+ * finished columns out. The same numbers stand in `../block-reader.ts`.
+ */
+
+/** What a scan leaves for the host: four words, see `finish` in `rows.as`. */
+export const RESULT: usize = 0x800;
+/** Containers that the JSON reader is in: where each began its keys, and what it is. */
+export const FRAMES: usize = 0x900;
+export const MAX_DEPTH: u32 = 100;
+/** Keys of the objects that the JSON reader is in. */
+export const KEYS: usize = 0x1000;
+export const MAX_LIVE_KEYS: u32 = 2048;
+
+/** A column: words at these offsets. */
+/** Rows of this block that are written; the rest are NULL until somebody writes them. */
+export const ROWS: usize = 0;
+/** How many of them are NULL. */
+export const NULLS: usize = 4;
+/** Values by row: of fixed width, bits, or where each text ends. */
+export const VALUES: usize = 8;
+/** Where the text of the block starts, and where it ends so far. */
+export const TEXT: usize = 12;
+export const TEXT_END: usize = 16;
+/** Bits of the rows that are NULL, meaningless while none is. */
+export const NULL_BITS: usize = 20;
+/** What makes of an address in the text the offset that the builder needs. */
+export const TEXT_SHIFT: usize = 24;
+/** One of the widths below. */
+export const WIDTH: usize = 28;
+export const COLUMN_BYTES: usize = 64;
+
+export const WIDTH_BIT: u32 = 0;
+export const WIDTH_4: u32 = 4;
+export const WIDTH_8: u32 = 8;
+export const WIDTH_TEXT: u32 = 1;
+
+/** A key as rows have it: words at these offsets. */
+/** Bytes with quotes and colon. */
+export const KEY_BYTES: usize = 0;
+export const KIND: usize = 4;
+/** The address of its column, if it has one. */
+export const COLUMN: usize = 8;
+/** The key that followed it last. */
+export const NEXT: usize = 12;
+export const HASH: usize = 16;
+/** Where its bytes are, with 16 zero ones behind. */
+export const TOKEN: usize = 20;
+/** The first sixteen bytes, and which of them count. */
+export const HEAD: usize = 32;
+export const HEAD_MASK: usize = 48;
+export const SLOT_BYTES: usize = 64;
