@@ -2,7 +2,7 @@ import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFi
 import { isBuiltin } from "node:module";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Metafile, type Plugin, build } from "esbuild";
+import { type BuildOptions, type Metafile, type Plugin, build } from "esbuild";
 import { VERSION } from "../src/core/version.ts";
 import { writeManifest } from "./bundle-manifest.ts";
 import { releaseValues } from "./release-values.ts";
@@ -27,10 +27,6 @@ const OWN_FILES: Readonly<Record<string, string>> = { "@aws-sdk/client-s3": "cli
 
 /** The program, and what it starts on threads and in child processes. */
 const ENTRIES = [
-  "bench/engine-bench.ts",
-  "bench/load/drive/drive-child.ts",
-  "bench/load/settle-child.ts",
-  "bench/support/generator-child.ts",
   "roles/main.ts",
   "roles/plugin-hook.ts",
   "src/catalog/sqlite/catalog-thread.ts",
@@ -45,6 +41,14 @@ const ENTRIES = [
   "src/query/translator/translator-child.ts",
 ];
 
+/** What `engine bench` starts: it measures the program, and has little of it inside. */
+const BENCH_ENTRIES = [
+  "bench/engine-bench.ts",
+  "bench/load/drive/drive-child.ts",
+  "bench/load/settle-child.ts",
+  "bench/support/generator-child.ts",
+];
+
 /** Programs of another language, which are found beside the bundle as they are beside their sources. */
 const PROGRAMS = [
   "io/confinement/confine.pl",
@@ -54,11 +58,18 @@ const PROGRAMS = [
   "sandbox/runtime/supervisor",
 ];
 
-/** What a release does not have of what it looks for: it says so where that is asked for. */
-const leftOut: Plugin = {
-  name: "left-out",
+/**
+ * What benchmarks of a release go without: clusters, of which they say that they need a checkout, and of the features all
+ * but the tables of their catalogs, which nothing there asks for.
+ */
+const leftOutOfBench: Plugin = {
+  name: "left-out-of-bench",
   setup(builder) {
-    builder.onResolve({ filter: /\/bench-cluster\.ts$/ }, ({ path }) => ({ path, external: true }));
+    builder.onResolve({ filter: /\.ts$/ }, ({ path, kind, importer }) => {
+      if (kind !== "dynamic-import") return undefined;
+      const isOfFeature = /\/features?\.ts$/.test(importer) && !/\/(tables|migrations)\.ts$/.test(path);
+      return isOfFeature || path.endsWith("/bench-cluster.ts") ? { path, external: true } : undefined;
+    });
   },
 };
 
@@ -102,10 +113,27 @@ const dist = join(repository, "dist");
 
 /** Builds into `folder`. Returns the files it was made of. */
 async function bundle(folder: string): Promise<string[]> {
+  const program = await bundleEntries(folder, ENTRIES, { plugins: [requireOutside], sourcemap: "linked" });
+  const bench = await bundleEntries(folder, BENCH_ENTRIES, { plugins: [leftOutOfBench, requireOutside] });
+  const own = await Promise.all(Object.entries(OWN_FILES).map(([name, file]) => bundlePackage(name, folder, file)));
+  await writeFile(join(folder, "packages.json"), packagesText([program, bench, ...own]));
+  await chmod(join(folder, "engine.js"), 0o755);
+  for (const source of PROGRAMS) {
+    await cp(join(repository, "src", source), join(folder, basename(source)), { recursive: true });
+  }
+  return [...new Set([...sourcesOf(program), ...sourcesOf(bench)])];
+}
+
+async function bundleEntries(
+  folder: string,
+  entries: readonly string[],
+  options: Pick<BuildOptions, "plugins" | "sourcemap">,
+): Promise<Metafile> {
   const constants = { ENGINE_VERSION: VERSION, ...releaseValues(process.env) };
   const { metafile } = await build({
+    ...options,
     absWorkingDir: repository,
-    entryPoints: ENTRIES.map((source) => ({ in: source, out: outputName(source) })),
+    entryPoints: entries.map((source) => ({ in: source, out: outputName(source) })),
     outdir: folder,
     bundle: true,
     // Names of modules are in the bundle: they must not say where a linked node_modules really is.
@@ -116,7 +144,6 @@ async function bundle(folder: string): Promise<string[]> {
     // Names stay, for stack traces; the source map serves debuggers.
     minifySyntax: true,
     minifyWhitespace: true,
-    sourcemap: "linked",
     sourcesContent: false,
     legalComments: "none",
     logLevel: "warning",
@@ -132,15 +159,8 @@ async function bundle(folder: string): Promise<string[]> {
         "const require=__createRequire(import.meta.url);",
       ].join("\n"),
     },
-    plugins: [leftOut, requireOutside],
   });
-  const own = await Promise.all(Object.entries(OWN_FILES).map(([name, file]) => bundlePackage(name, folder, file)));
-  await writeFile(join(folder, "packages.json"), packagesText([metafile, ...own]));
-  await chmod(join(folder, "engine.js"), 0o755);
-  for (const program of PROGRAMS) {
-    await cp(join(repository, "src", program), join(folder, basename(program)), { recursive: true });
-  }
-  return sourcesOf(metafile);
+  return metafile;
 }
 
 async function bundlePackage(name: string, folder: string, file: string): Promise<Metafile> {

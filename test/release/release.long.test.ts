@@ -26,7 +26,7 @@ function copyTo(folder: string): void {
   for (const path of listed
     .toString()
     .split("\0")
-    .filter((one) => /^(bin|deploy|docs|roles|scripts|src|terraform|[^/]+$)/.test(one))) {
+    .filter((one) => /^(bench|bin|deploy|docs|roles|scripts|src|terraform|test|[^/]+$)/.test(one))) {
     cpSync(path, join(folder, path), { recursive: true });
   }
   symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
