@@ -17,8 +17,8 @@ export const curve = defineCurve({
       doc: "bytes to columns, on one thread",
       promise: "flat",
       because:
-        "the scanner foretells each key from the one before it, and there are several that may follow; tables of one kind " +
-        "of rows each do not have this cost",
+        "each kind brings columns of its own, and a row takes a bit and a place in every column of its table, NULL or not; " +
+        "tables of one kind of rows each do not have this cost",
     },
   },
   open: async ({ brief }) => {

@@ -49,12 +49,13 @@ export class BlockReader {
     const { bytes, ints, longs, reals } = module;
     this.#block = { bytes, ints, longs, reals, rows: 0, nulls: 0, nullBits: 0, values: 0, text: 0, textBytes: 0 };
     const table = this.#take(4 * TABLE_PLACES);
+    const steps = this.#take(4 * TABLE_PLACES + STEP_BYTES * (TABLE_PLACES / 2));
     const waste = this.#take(this.#blockBytes);
     this.#columns = this.#take(COLUMN_BYTES * set.columns.length);
     this.#input = this.#take(this.#blockBytes);
     this.#arrivals = this.#take(8 * this.#maxRows);
     if (this.#isFull) return;
-    module.functions.reset(table, TABLE_PLACES - 1, waste, this.#maxRows);
+    module.functions.reset(table, steps, TABLE_PLACES - 1, waste, this.#maxRows);
     const [a, b] = TIME_STAND_INS.map((name) => this.#columnAt(set.find(name)));
     module.functions.setTimes(this.#columnAt(set.timeIndex), a ?? 0, b ?? 0);
   }
@@ -83,7 +84,6 @@ export class BlockReader {
     ints[word + KEY_BYTES] = token.length;
     ints[word + KIND] = kind;
     ints[word + COLUMN] = column;
-    ints[word + NEXT] = 0;
     ints[word + TOKEN] = text;
     this.#module.functions.addKey(slot);
     this.#keys++;
@@ -232,8 +232,8 @@ const SLOT_BYTES = 64;
 const KEY_BYTES = 0;
 const KIND = 1;
 const COLUMN = 2;
-const NEXT = 3;
 const TOKEN = 5;
-/** Places of the module's table of keys, of which at most half are taken. */
+const STEP_BYTES = 32;
+/** Places of the module's tables of keys and of steps, of which at most half are taken. */
 const TABLE_PLACES = 8_192;
 const MAX_KEYS = 4_096;

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { ColumnSet } from "../columns/column-set.ts";
+import { seededRandom } from "../../core/random.ts";
 import { encodeTlm } from "../tlm.ts";
 import { newByteScanner } from "./byte-scanner.ts";
 import { bodyOf, specs } from "./generate-cases.test-kit.ts";
@@ -63,6 +64,32 @@ test.each([
   };
   expect(problemOf(scanner)).toEqual(problemOf(jsonScanner));
   expect(problemOf(jsonScanner)).toMatch(/^EngineError: line 3: /);
+});
+
+describe("whatever keys follow each other", () => {
+  const names = Array.from({ length: 80 }, (_, i) => `k${i}`);
+  const table = specs(`at:timestamp, ${names.map((name) => `${name}:long`).join(", ")}`);
+  const rowOf = (keys: readonly string[], at: number) =>
+    `{"at":${1_767_225_600 + at},${keys.map((key, i) => `"${key}":${at * 100 + i}`).join(",")}}\n`;
+  const random = seededRandom(7);
+  const inEveryOrder = () => names.toSorted(() => random.next() - 0.5);
+
+  test.each([
+    ["kinds in turn", (at: number) => names.filter((_, i) => i % 10 === at % 10 || i % 7 === 0)],
+    ["fields that come and go", () => names.filter(() => random.next() < 0.7)],
+    ["any order", inEveryOrder],
+    // A step for each pair of keys: more than there is room for.
+    ["more kinds than are remembered", (at: number) => [`k${at % 80}`, ...names.filter((_, i) => i !== at % 80)]],
+    ["rows without a field", (at: number) => (at % 3 === 0 ? ["k1"] : ["k1", "k2"])],
+  ])("values are where their keys are: %s", (_, keysOf) => {
+    const body = bodyOf(Array.from({ length: 300 }, (_row, at) => rowOf(keysOf(at), at)).join(""));
+    const read = (reader: BodyScanner) => {
+      const set = new ColumnSet(table);
+      expect(reader.scan(body, set)).toEqual({ rows: 300, lines: 300 });
+      return encodeTlm(set);
+    };
+    expect(read(scanner)).toEqual(read(jsonScanner));
+  });
 });
 
 /** The module, reading one row in each call, and failing after so many. */

@@ -57,7 +57,7 @@ export class RowModule {
 
 /** See `wasm/rows.as`. */
 export type RowFunctions = {
-  reset: (table: number, mask: number, waste: number, maxRows: number) => void;
+  reset: (table: number, steps: number, mask: number, waste: number, maxRows: number) => void;
   setTimes: (at: number, a: number, b: number) => void;
   addKey: (slot: number) => void;
   scan: (

@@ -41,8 +41,6 @@ export const KEY_BYTES: usize = 0;
 export const KIND: usize = 4;
 /** The address of its column, if it has one. */
 export const COLUMN: usize = 8;
-/** The key that followed it last. */
-export const NEXT: usize = 12;
 export const HASH: usize = 16;
 /** Where its bytes are, with 16 zero ones behind. */
 export const TOKEN: usize = 20;
@@ -50,3 +48,16 @@ export const TOKEN: usize = 20;
 export const HEAD: usize = 32;
 export const HEAD_MASK: usize = 48;
 export const SLOT_BYTES: usize = 64;
+
+/** A step from key to key: words at these offsets. See `key-order.as`. */
+/** The slots of its key, and of the key that tells the kind of the row; 0 without one. */
+export const KEY: usize = 0;
+export const KIND_KEY: usize = 4;
+/** The step that is likely to follow, and the one that did last. */
+export const LIKELY: usize = 8;
+export const LAST: usize = 12;
+/** The step that took its turn the last time that this one had been taken. */
+export const AFTER: usize = 16;
+/** Whether several have followed. */
+export const FORKS: usize = 20;
+export const STEP_BYTES: usize = 32;

@@ -9,9 +9,10 @@ import {
   HASH,
   HEAD,
   HEAD_MASK,
+  KEY,
   KEY_BYTES,
   KIND,
-  NEXT,
+  LIKELY,
   NULL_BITS,
   NULLS,
   RESULT,
@@ -27,6 +28,7 @@ import {
   WIDTH_BIT,
   WIDTH_TEXT,
 } from "./layout";
+import { resetSteps, rowStart, stepTo, take } from "./key-order";
 import { copyEnd, literalEnd, readJson } from "./json";
 import { readInt, readLong, readNumber, readRealInto } from "./numbers";
 import { copied, endText, readText, skipRun, skipSpace } from "./text";
@@ -50,8 +52,6 @@ const NULL: u32 = 13;
 /** The host's table of keys: addresses of slots by hash, `keyMask + 1` of them. */
 let keyTable: usize = 0;
 let keyMask: u32 = 0;
-/** The slot of the first key of the row before. */
-let firstSlot: usize = 0;
 let columns: usize = 0;
 let columnsEnd: usize = 0;
 /** The column of `at`, and those that are named like a stand-in for it; 0 without one. */
@@ -66,16 +66,16 @@ let bitmapBytes: usize = 0;
 let maxRows: u32 = 0;
 let metUnknownField: bool = false;
 
-/** Forgets all keys. The table has `mask + 1` places; `wasteAt` has room for a block. */
-export function reset(table: usize, mask: u32, wasteAt: usize, rows: u32): void {
+/** Forgets all keys. Their table and that of steps have `mask + 1` places; `wasteAt` has room for a block. */
+export function reset(table: usize, steps: usize, mask: u32, wasteAt: usize, rows: u32): void {
   keyTable = table;
   keyMask = mask;
   waste = wasteAt;
   maxRows = rows;
   bitmapBytes = (<usize>rows >> 3) + 2;
-  firstSlot = 0;
   timeColumn = standInA = standInB = 0;
   memory.fill(table, 0, (<usize>mask + 1) << 2);
+  resetSteps(steps, mask);
 }
 
 /** Says which columns tell the time. */
@@ -152,29 +152,40 @@ function lookUp(start: usize): usize {
   }
 }
 
-/** Appends NULLs up to `row`, exclusive. */
+/**
+ * Appends NULLs up to `row`, exclusive. Where rows are of several kinds this is a good part of all there is to do, so it
+ * writes by words; values behind the row may be written too, and are written again when their rows come.
+ */
 function pad(column: usize, row: u32): void {
   const from = load<u32>(column, ROWS);
   const nulls = load<u32>(column, NULLS);
   const bits = <usize>load<u32>(column, NULL_BITS);
-  const values = <usize>load<u32>(column, VALUES);
   const width = load<u32>(column, WIDTH);
   if (nulls == 0) memory.fill(bits, 0, bitmapBytes);
-  for (let i = from; i < row; i++) {
-    const bit = i + firstBit;
-    const byte = bits + <usize>(bit >> 3);
-    store<u8>(byte, <u32>load<u8>(byte) | (1 << (bit & 7)));
+  for (let bit = from + firstBit, end = row + firstBit; bit < end; ) {
+    // With the bits before it in its first byte, a word holds so many at any rate.
+    const count = min<u32>(end - bit, 56);
+    const word = bits + <usize>(bit >> 3);
+    store<u64>(word, load<u64>(word) | (((<u64>1 << <u64>count) - 1) << <u64>(bit & 7)));
+    bit += count;
   }
+  const values = <usize>load<u32>(column, VALUES);
   if (width == WIDTH_TEXT) {
-    const end = load<u32>(column, TEXT_END) + load<u32>(column, TEXT_SHIFT);
-    for (let i = from; i < row; i++) store<u32>(values + (<usize>i << 2), end);
+    const end = i32x4.splat(load<u32>(column, TEXT_END) + load<u32>(column, TEXT_SHIFT));
+    fill(values + (<usize>from << 2), values + (<usize>row << 2), end);
   } else if (width == WIDTH_4) {
-    memory.fill(values + (<usize>from << 2), 0, <usize>(row - from) << 2);
+    fill(values + (<usize>from << 2), values + (<usize>row << 2), i64x2.splat(0));
   } else if (width == WIDTH_8) {
-    memory.fill(values + (<usize>from << 3), 0, <usize>(row - from) << 3);
+    fill(values + (<usize>from << 3), values + (<usize>row << 3), i64x2.splat(0));
   }
   store<u32>(column, nulls + row - from, NULLS);
   store<u32>(column, row, ROWS);
+}
+
+/** Fills `[start, end)` and what is left of the last sixteen bytes. */
+@inline
+function fill(start: usize, end: usize, pattern: v128): void {
+  for (let at = start; at < end; at += 16) v128.store(at, pattern);
 }
 
 /** Takes the row back from the columns that have it already. */
@@ -270,18 +281,24 @@ function readNull(at: usize, column: usize, row: u32): usize {
 @inline
 function readFields(start: usize, row: u32): usize {
   let at = start;
-  let previous: usize = 0;
-  let slot = firstSlot;
+  let step = rowStart();
   while (true) {
-    const length: usize = slot == 0 ? 0 : <usize>load<u32>(slot, KEY_BYTES);
-    if (slot != 0 && hasToken(at, slot, length)) {
+    const next = <usize>load<u32>(step, LIKELY);
+    let slot: usize = 0;
+    let length: usize = 0;
+    if (next != 0) {
+      slot = <usize>load<u32>(next, KEY);
+      length = <usize>load<u32>(slot, KEY_BYTES);
+    }
+    if (next != 0 && hasToken(at, slot, length)) {
       at += length;
+      take(step, next);
+      step = next;
     } else {
       slot = lookUp(at);
       if (slot == 0) return 0;
       at = valueAt;
-      if (previous == 0) firstSlot = slot;
-      else store<u32>(previous, <u32>slot, NEXT);
+      step = stepTo(step, slot);
     }
     let byte = <u32>load<u8>(at);
     if (byte <= 0x20) {
@@ -341,8 +358,6 @@ function readFields(start: usize, row: u32): usize {
     at++;
     if (byte != 0x2c) return byte == 0x7d ? at : 0;
     if (<u32>load<u8>(at) <= 0x20) at = skipSpace(at);
-    previous = slot;
-    slot = <usize>load<u32>(slot, NEXT);
   }
 }
 
