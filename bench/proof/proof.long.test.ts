@@ -26,28 +26,18 @@ test.skipIf(lacks("root"))(
   { timeout: 120_000 },
   async () => {
     const out = join(folder, "proof.json");
-    const words = [
-      "proof",
-      "--costs",
-      join(folder, "costs.json"),
-      "--only",
-      "logs-100",
-      "--seconds",
-      "2",
-      "--out",
-      out,
-    ];
+    const words = ["proof", "--costs", join(folder, "costs.json"), "--only", "logs-30", "--seconds", "2", "--out", out];
     expect(await main(words)).toBe(0);
     const proof = proofSchema.parse(JSON.parse(await readFile(out, "utf8")));
     const predicted = await readFile(`${out}.predicted.json`, "utf8");
     expect(proof.predictionsSha256).toBe(sha256(predicted));
     expect(proof.cases).toHaveLength(1);
-    expect((JSON.parse(predicted) as object)["logs-100" as never]).toEqual(proof.cases[0]?.predicted);
+    expect((JSON.parse(predicted) as object)["logs-30" as never]).toEqual(proof.cases[0]?.predicted);
     const [measured] = proof.cases.map((each) => each.measured);
     expect(measured?.cores["server"]).toBeGreaterThan(0.01);
     expect(measured?.storedPerRawByte).toBeGreaterThan(0.05);
     expect(measured?.storedPerRawByte).toBeLessThan(1);
-    expect(printed.join("\n")).toMatch(/^logs-100 saturation +[0-9]/m);
+    expect(printed.join("\n")).toMatch(/^logs-30 saturation +[0-9]/m);
     expect(await leftBehind("engine-proof-")).toEqual([]);
   },
 );

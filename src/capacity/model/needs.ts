@@ -1,6 +1,6 @@
 import type { CostModel } from "../costs/cost-model.ts";
 import { GIB, SECONDS_PER_DAY } from "../units.ts";
-import type { Workload } from "../workload/workload.ts";
+import { SANDBOXES_PER_NODE, type Workload } from "../workload/workload.ts";
 import type { Demand, Role } from "./demand.ts";
 import { lostOf, type RoleNeed } from "./sizing.ts";
 
@@ -82,13 +82,14 @@ const BYTES_PER_CORE = 4 * GIB;
 /** Of it, for sandboxes. */
 const SANDBOX_SHARE = 0.8;
 
-/** Enough memory for all sandboxes, still when as many nodes are gone as may be. */
-function sandboxNodes(total: number, { deployment }: Workload, several: number): Partial<NodeNeed> {
+/** Enough memory and places for all sandboxes, still when as many nodes are gone as may be. */
+function sandboxNodes(total: number, { deployment, sandboxes }: Workload, several: number): Partial<NodeNeed> {
+  const places = sandboxes?.at_once ?? 0;
   const { max_cores: maxCores } = deployment;
   const perCore = BYTES_PER_CORE * SANDBOX_SHARE;
   let leastNodes = several;
   const left = () => leastNodes - lostOf(leastNodes, deployment);
-  while (left() * maxCores * perCore < total) leastNodes++;
+  while (left() * maxCores * perCore < total || left() * SANDBOXES_PER_NODE < places) leastNodes++;
   return {
     leastNodes,
     leastCores: Math.ceil(total / (left() * perCore)),

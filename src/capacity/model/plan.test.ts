@@ -93,6 +93,12 @@ describe("a plan", () => {
     const left = (nodes?.nodes ?? 0) - Math.ceil((nodes?.nodes ?? 0) / 3);
     expect(left * (nodes?.cores ?? 0) * 4 * 2 ** 30).toBeGreaterThan(100 * 2 ** 30);
   });
+
+  it("and by how many a node runs at once", () => {
+    const asked = { ...workload, sandboxes: { at_once: 2_000, created: 0.1, memory: 2 ** 20 } };
+    const nodes = planFor(asked, model).roles.find(({ role }) => role === "sandbox")?.nodes ?? 0;
+    expect(nodes - Math.ceil(nodes / 3)).toBe(2_000 / 250);
+  });
 });
 
 describe("a node that is short of CPU", () => {

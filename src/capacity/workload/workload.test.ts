@@ -30,6 +30,11 @@ describe("a workload file", () => {
       "deployment.survive: one process survives no",
     ],
     [
+      "more sandboxes than one process runs",
+      `${WORKLOAD.replace('"staged"', '"single"').replace(/survive = "[a-z]+"/, "")}\n[sandboxes]\nat_once = 251\ncreated = "1/s"\nmemory = "1 GiB"\n`,
+      "sandboxes.at_once: one process runs 250 at most",
+    ],
+    [
       "a query of nothing",
       WORKLOAD.replace('reads = "logs"', 'reads = "cats"'),
       "queries[0].reads: cats is none of logs",

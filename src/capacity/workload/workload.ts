@@ -97,14 +97,15 @@ export const workloadSchema = z
     if (survive === "zone" && zones < 2) refuse(["deployment", "zones"], "the loss of a zone needs 2 or more");
     if (mode === "single" && survive !== "nothing")
       refuse(["deployment", "survive"], `one process survives no loss of a ${survive}; take mode sync or staged`);
-    if (mode === "single" && workload.sandboxes !== undefined && workload.sandboxes.at_once > MAX_LOCAL_SANDBOXES)
-      refuse(["sandboxes", "at_once"], `one process runs ${MAX_LOCAL_SANDBOXES} at most; take mode sync or staged`);
+    if (mode === "single" && workload.sandboxes !== undefined && workload.sandboxes.at_once > SANDBOXES_PER_NODE)
+      refuse(["sandboxes", "at_once"], `one process runs ${SANDBOXES_PER_NODE} at most; take mode sync or staged`);
   });
 export type Workload = z.output<typeof workloadSchema>;
 export type IngestStream = Workload["ingest"][number];
 export type QueryStream = Workload["queries"][number];
 
-const MAX_LOCAL_SANDBOXES = 64;
+/** What a node runs at once unless `ENGINE_SANDBOX_MAX_PER_NODE` says otherwise. */
+export const SANDBOXES_PER_NODE = 250;
 
 /** Throws one sentence with the file, the key, what is wrong with it, and what would be right. */
 export async function readWorkload(path: string): Promise<Workload> {
