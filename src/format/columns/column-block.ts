@@ -15,4 +15,7 @@ export type ColumnBlock = {
   values: number;
   text: number;
   textBytes: number;
+  /** Of columns of strings, which of the rows has the least value and which the greatest; -1 where none has any. */
+  least: number;
+  greatest: number;
 };

@@ -29,6 +29,10 @@ export class TextColumn extends Column {
   #bytes = new Uint8Array(INITIAL_BYTES);
   #view = new DataView(this.#bytes.buffer);
   #length = 0;
+  /** Of the rows before `#boundedRows`, which have the least and the greatest value; -1 while none has any. */
+  #boundedRows = 0;
+  #least = -1;
+  #greatest = -1;
 
   /** Appends well-formed text. */
   appendText(text: string): void {
@@ -121,14 +125,20 @@ export class TextColumn extends Column {
   }
 
   override appendBlock(block: ColumnBlock): void {
-    const { rows, values, text, textBytes } = block;
-    this.reserveRows(this.rows + rows);
+    const { rows, values, text, textBytes, least, greatest } = block;
+    const before = this.rows;
+    this.reserveRows(before + rows);
     this.#reserveBytes(textBytes);
     this.#bytes.set(block.bytes.subarray(text, text + textBytes), this.#length);
     this.#length += textBytes;
     const first = values >>> 2;
-    this.#offsets.set(block.ints.subarray(first, first + rows), this.rows + 1);
+    this.#offsets.set(block.ints.subarray(first, first + rows), before + 1);
     this.commitBlock(block);
+    if (least < 0) return;
+    this.#findBounds(before);
+    this.#bound(before + least);
+    this.#bound(before + greatest);
+    this.#boundedRows = this.rows;
   }
 
   /** Appends `text`, which must be UTF-8, to so many rows. */
@@ -189,6 +199,7 @@ export class TextColumn extends Column {
 
   protected override fillNulls(from: number, to: number): void {
     this.#offsets.fill(this.#length, from + 1, to + 1);
+    if (this.#boundedRows === from) this.#boundedRows = to;
   }
 
   protected override dropValues(from: number, to: number): void {
@@ -196,34 +207,39 @@ export class TextColumn extends Column {
     this.#offsets.fill(0, from + 1, to + 1);
     this.#bytes.fill(0, length, this.#length);
     this.#length = length;
+    if (from >= this.#boundedRows) return;
+    this.#boundedRows = 0;
+    this.#least = -1;
+    this.#greatest = -1;
   }
 
   protected override bounds(): Bounds | undefined {
     if (this.spec.type.kind !== "string") return undefined;
-    let least = -1;
-    let greatest = -1;
-    let leastPrefix = 0;
-    let greatestPrefix = 0;
-    for (let row = 0; row < this.rows; row++) {
+    this.#findBounds(this.rows);
+    const max = upperBound(this.#value(this.#greatest), LIMITS.stringStatBytes);
+    return { min: lowerBound(this.#value(this.#least), LIMITS.stringStatBytes), ...(max === undefined ? {} : { max }) };
+  }
+
+  /** Looks through the rows before `end` that nobody has looked through. */
+  #findBounds(end: number): void {
+    let leastPrefix = this.#least < 0 ? 0 : this.#prefix(this.#least);
+    let greatestPrefix = this.#greatest < 0 ? 0 : this.#prefix(this.#greatest);
+    for (let row = this.#boundedRows; row < end; row++) {
       if (this.nullCount > 0 && !this.isValid(row)) continue;
       const prefix = this.#prefix(row);
-      if (least < 0) {
-        least = greatest = row;
-        leastPrefix = greatestPrefix = prefix;
-        continue;
-      }
-      // Most values are ruled out by their first bytes, and what is not above the least one is not above the greatest.
-      const order = prefix > leastPrefix ? 1 : this.#compare(row, least);
-      if (order < 0) {
-        least = row;
-        leastPrefix = prefix;
-      } else if (order > 0 && prefix >= greatestPrefix && this.#compare(row, greatest) > 0) {
-        greatest = row;
-        greatestPrefix = prefix;
-      }
+      // Most values are ruled out by their first bytes.
+      if (this.#least >= 0 && prefix > leastPrefix && prefix < greatestPrefix) continue;
+      this.#bound(row);
+      if (this.#least === row) leastPrefix = prefix;
+      if (this.#greatest === row) greatestPrefix = prefix;
     }
-    const max = upperBound(this.#value(greatest), LIMITS.stringStatBytes);
-    return { min: lowerBound(this.#value(least), LIMITS.stringStatBytes), ...(max === undefined ? {} : { max }) };
+    this.#boundedRows = Math.max(this.#boundedRows, end);
+  }
+
+  /** Moves the bounds to the row's value if it is beyond them. */
+  #bound(row: number): void {
+    if (this.#least < 0 || this.#compare(row, this.#least) < 0) this.#least = row;
+    if (this.#greatest < 0 || this.#compare(row, this.#greatest) > 0) this.#greatest = row;
   }
 
   protected override hashRows(rows: Int32Array, hashes: Int32Array): void {

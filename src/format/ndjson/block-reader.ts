@@ -47,7 +47,8 @@ export class BlockReader {
     this.#maxRows = this.#blockBytes / BYTES_PER_ROW;
     this.#addressOf = new Int32Array(set.columns.length);
     const { bytes, ints, longs, reals } = module;
-    this.#block = { bytes, ints, longs, reals, rows: 0, nulls: 0, nullBits: 0, values: 0, text: 0, textBytes: 0 };
+    const empty = { rows: 0, nulls: 0, nullBits: 0, values: 0, text: 0, textBytes: 0, least: -1, greatest: -1 };
+    this.#block = { bytes, ints, longs, reals, ...empty };
     const table = this.#take(4 * TABLE_PLACES);
     const steps = this.#take(4 * TABLE_PLACES + STEP_BYTES * (TABLE_PLACES / 2));
     const waste = this.#take(this.#blockBytes);
@@ -142,6 +143,8 @@ export class BlockReader {
       block.values = ints[word + VALUES] as number;
       block.text = ints[word + TEXT] as number;
       block.textBytes = (ints[word + TEXT_END] as number) - block.text;
+      block.least = ints[word + LEAST] as number;
+      block.greatest = ints[word + GREATEST] as number;
       this.#set.ready(column);
       column.appendBlock(block);
     }
@@ -185,6 +188,7 @@ export class BlockReader {
     ints[word + NULL_BITS] = nullBits;
     ints[word + TEXT] = text;
     ints[word + WIDTH] = WIDTHS[column.storage];
+    ints[word + HAS_BOUNDS] = Number(isText && column.spec.type.kind === "string");
     this.#active.push(column);
     this.#addressOf[index] = address;
     return address;
@@ -227,6 +231,9 @@ const TEXT_END = 4;
 const NULL_BITS = 5;
 const TEXT_SHIFT = 6;
 const WIDTH = 7;
+const HAS_BOUNDS = 8;
+const LEAST = 9;
+const GREATEST = 10;
 const WIDTHS = { bool: 0, text: 1, int: 4, long: 8, real: 8, vector: 8 } as const;
 const SLOT_BYTES = 64;
 const KEY_BYTES = 0;

@@ -92,6 +92,44 @@ describe("whatever keys follow each other", () => {
   });
 });
 
+describe("the least and the greatest text are found", () => {
+  const table = specs("at:timestamp, s:string, t:string, d:dynamic");
+  const random = seededRandom(11);
+  const oneOf = <T>(some: readonly T[]) => some[Math.floor(random.next() * some.length)] as T;
+  const pieces = ["", "a", "b", "abcdefgh", "abcdefg", "\0", "\u0001", "é", "\uffff", "😀", "abcdefghabcdefgh"];
+  const text = () => Array.from({ length: Math.floor(random.next() * 4) }, () => oneOf(pieces)).join("");
+  /** Some lines are for the host: a key that is escaped. */
+  const line = (at: number) => {
+    const row = JSON.stringify({
+      at: 1_767_225_600 + at,
+      ...(random.next() < 0.7 && { s: random.next() < 0.1 ? null : text() }),
+      ...(random.next() < 0.3 && { t: text(), d: text() }),
+    });
+    return `${random.next() < 0.05 ? row.replace('"s"', '"\\u0073"') : row}\n`;
+  };
+
+  test.each([1, 2, 10, 3_000])("in bodies of %i rows, some of which are refused and taken back", (rows) => {
+    const bodies = Array.from({ length: 20 }, (_, i) => {
+      const lines = Array.from({ length: rows }, (_row, at) => line(at)).join("");
+      return bodyOf(i % 4 === 1 ? `${lines}{"s":"a","at":"no time"}\n` : lines);
+    });
+    const statsBy = (reader: BodyScanner) => {
+      const set = new ColumnSet(table);
+      const refused = bodies.map((body) => {
+        try {
+          return void reader.scan(body, set);
+        } catch (error) {
+          return String(error);
+        }
+      });
+      return { refused, rows: set.rows, stats: set.columns.map((column) => column.stats(set.rows)) };
+    };
+    const expected = statsBy(jsonScanner);
+    expect(expected.rows).toBe(15 * rows);
+    expect(statsBy(scanner)).toEqual(expected);
+  });
+});
+
 /** The module, reading one row in each call, and failing after so many. */
 function trapping(module: RowModule, calls: number): RowModule {
   const { scan } = module.functions;

@@ -28,6 +28,10 @@ export const NULL_BITS: usize = 20;
 export const TEXT_SHIFT: usize = 24;
 /** One of the widths below. */
 export const WIDTH: usize = 28;
+/** Whether its least and greatest text are looked for, and the rows that have them; -1 for none. */
+export const HAS_BOUNDS: usize = 32;
+export const LEAST: usize = 36;
+export const GREATEST: usize = 40;
 export const COLUMN_BYTES: usize = 64;
 
 export const WIDTH_BIT: u32 = 0;

@@ -28,6 +28,7 @@ import {
   WIDTH_BIT,
   WIDTH_TEXT,
 } from "./layout";
+import { findBounds } from "./bounds";
 import { resetSteps, rowStart, stepTo, take } from "./key-order";
 import { copyEnd, literalEnd, readJson } from "./json";
 import { readInt, readLong, readNumber, readRealInto } from "./numbers";
@@ -438,6 +439,7 @@ export function scan(
     isRefused = true;
     break;
   }
+  for (let column = columns; column < columnsEnd; column += COLUMN_BYTES) findBounds(column, firstBit);
   store<u32>(RESULT, row);
   store<u32>(RESULT, line, 4);
   store<u32>(RESULT, <u32>isRefused, 8);
