@@ -16,6 +16,7 @@ import type { IngestTarget } from "./ingest-target.ts";
 import { BODIES, sizesOf, type BodiesName } from "./ingest.ts";
 import { measureJobs, type JobsObservation } from "./jobs.ts";
 import { idleBytesOf, idleCoresOf } from "./memory.ts";
+import { settled, type LoadRun } from "./noise.ts";
 import { observeQueries, type QueryTarget } from "./queries.ts";
 import { writeRows, type RowsFile } from "./rows-file.ts";
 import type { StepContext } from "./step.ts";
@@ -114,7 +115,7 @@ async function ingestOf(cluster: BenchCluster, mode: Mode, context: StepContext)
   const { rowsBytes, ...times } = sizesOf(context);
   const { folder, seed, signal, brief } = context;
   const data = await writeRows(folder, { name: `ingest-${mode}`, shape: "logs", sizeBytes: rowsBytes, seed });
-  const observations: IngestObservation[] = [];
+  const runs: LoadRun[] = [];
   // As with one process: first seconds cost more, and are not counted.
   for (const name of brief ? [] : WARM_UP) {
     const load = { name: `warm_${name}`, data, ...BODIES[name], tables: 1, ...times };
@@ -124,10 +125,15 @@ async function ingestOf(cluster: BenchCluster, mode: Mode, context: StepContext)
     const target = targetIn(cluster, mode, viaEdge);
     for (const [i, name] of bodies.entries()) {
       signal.throwIfAborted();
-      const load = { name: `${viaEdge ? "edge" : "direct"}_${name}_${i}`, data, ...BODIES[name], tables: 1, ...times };
-      observations.push(await observeIngest(target, load));
+      let table = 0;
+      const again = () => {
+        const own = `${viaEdge ? "edge" : "direct"}_${name}_${i}_${table++}`;
+        return observeIngest(target, { name: own, data, ...BODIES[name], tables: 1, ...times });
+      };
+      runs.push({ observation: await again(), again });
     }
   }
+  const observations = await settled(runs);
   await rm(data.path);
   return observations;
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { IngestObservation } from "../../src/capacity/costs/costs.ts";
-import { noiseIn } from "./noise.ts";
+import { noiseIn, settled } from "./noise.ts";
 
 const QUIET = { foreignShare: 0.02, clockStepMs: 1 };
 
@@ -36,6 +36,24 @@ test("loads of other bodies, deployments, ways and rates may cost what they like
 test("of processes the sum counts, for each request", () => {
   const split = { ...loadOf({ cpu: 0 }), cpuSeconds: { edge: 2, ingest: 2 }, requests: 400 };
   expect(noiseIn([loadOf({ cpu: 1 }), split], QUIET)).toEqual([]);
+});
+
+test("a load whose two runs differ is run again until two agree, and those count", async () => {
+  const next = [2, 1.05];
+  const runAgain = (observation: IngestObservation) => {
+    return { observation, again: () => Promise.resolve(loadOf({ cpu: next.shift() ?? 0 })) };
+  };
+  const other = loadOf({ cpu: 5, clients: 1 });
+  const observations = await settled([loadOf({ cpu: 1 }), other, loadOf({ cpu: 1.5 })].map(runAgain));
+  expect(observations).toEqual([loadOf({ cpu: 1 }), loadOf({ cpu: 1.05 }), other]);
+  expect(next).toEqual([]);
+});
+
+test("a load that never costs the same is run twice more, and told", async () => {
+  const next = [2.2, 4];
+  const again = () => Promise.resolve(loadOf({ cpu: next.shift() ?? 0 }));
+  const runs = [loadOf({ cpu: 1 }), loadOf({ cpu: 8 })].map((observation) => ({ observation, again }));
+  expect(noiseIn(await settled(runs), QUIET)).toHaveLength(1);
 });
 
 function loadOf({ cpu, ...more }: Partial<IngestObservation> & { cpu: number }): IngestObservation {
