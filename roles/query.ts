@@ -49,6 +49,7 @@ export async function createQuery(
     pool: createChildPool({
       ...common,
       children: config.queryWorkers,
+      childrenAtFirst: 1,
       maxChildren: processes,
       memoryBytes,
       confinement,

@@ -109,7 +109,7 @@ export const QUERY_OPTIONS = {
     default: 2,
     side: "S",
     doc:
-      "Query processes that are kept warm. A few more are started, as far as memory goes, while long queries occupy " +
+      "Query processes that are kept warm, one of them until the first query comes. A few more are started, as far as memory goes, while long queries occupy " +
       "those; one process is always left to short queries.",
   }),
   kqlWarm: option({

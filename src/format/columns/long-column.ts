@@ -33,16 +33,31 @@ export class LongColumn extends Column {
     return this.#values.subarray(row, row + rows);
   }
 
-  /** The least and greatest value; undefined when there is none. */
+  /** The least and greatest value; undefined when there is none. The low half of a value comes first and is unsigned. */
   range(): { min: bigint; max: bigint } | undefined {
     if (!this.hasValues) return undefined;
     const words = this.#words;
+    const hasNulls = this.nullCount > 0;
     let min = -1;
+    let minHigh = 0;
+    let minLow = 0;
     let max = -1;
+    let maxHigh = 0;
+    let maxLow = 0;
     for (let row = 0; row < this.rows; row++) {
-      if (this.nullCount > 0 && !this.isValid(row)) continue;
-      if (min < 0 || isLess(words, row, min)) min = row;
-      if (max < 0 || isLess(words, max, row)) max = row;
+      if (hasNulls && !this.isValid(row)) continue;
+      const high = words[row * 2 + 1] as number;
+      const low = (words[row * 2] as number) >>> 0;
+      if (min < 0 || high < minHigh || (high === minHigh && low < minLow)) {
+        min = row;
+        minHigh = high;
+        minLow = low;
+      }
+      if (max < 0 || high > maxHigh || (high === maxHigh && low > maxLow)) {
+        max = row;
+        maxHigh = high;
+        maxLow = low;
+      }
     }
     return { min: this.#values[min] ?? 0n, max: this.#values[max] ?? 0n };
   }
@@ -94,11 +109,3 @@ export class LongColumn extends Column {
 
 /** Up to here every integer is a double. */
 const SAFE = 2n ** 53n;
-
-/** Whether the value in row `a` is less than the one in row `b`; the low half comes first and is unsigned. */
-function isLess(words: Int32Array, a: number, b: number): boolean {
-  const highA = words[a * 2 + 1] ?? 0;
-  const highB = words[b * 2 + 1] ?? 0;
-  if (highA !== highB) return highA < highB;
-  return (words[a * 2] ?? 0) >>> 0 < (words[b * 2] ?? 0) >>> 0;
-}

@@ -76,6 +76,20 @@ describe("a query process", () => {
     expect(await harness.rows("SELECT 1 AS a")).toEqual([{ a: 1 }]);
   });
 
+  test("waits for the first query, when one is enough until then", async () => {
+    harness = createQueryHarness({ pool: { children: 3, childrenAtFirst: 1 } });
+    const { pool } = harness;
+    const [first = 0] = pool.pids();
+    expect(pool.pids()).toEqual([first]);
+    await eventually(() => pool.state().idle === 1);
+    signalProcess(first, "SIGKILL");
+    await eventually(() => pool.state().idle === 1 && !pool.pids().includes(first));
+    expect(pool.pids()).toHaveLength(1);
+    expect(await harness.rows("SELECT 1 AS a")).toEqual([{ a: 1 }]);
+    expect(pool.pids()).toHaveLength(3);
+    await eventually(() => pool.state().idle === 3);
+  });
+
   test("that is killed while idle is replaced", async () => {
     harness = createQueryHarness();
     await harness.text("SELECT 1");

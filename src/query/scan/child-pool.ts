@@ -17,6 +17,8 @@ import { QueryProcess, type ProcessOptions } from "./query-process.ts";
 export type ChildPoolOptions = {
   /** Kept warm. */
   children: number;
+  /** Kept warm until the first query comes: as many as after it, unless given. A server that only ingests needs fewer. */
+  childrenAtFirst?: number;
   /** Processes at most: those above `children` are started when large queries occupy all the others. */
   maxChildren?: number;
   /** How long a process above `children` stays when it is not needed any more. */
@@ -89,7 +91,7 @@ class Pool implements ChildPool {
   constructor(options: ChildPoolOptions) {
     this.#options = options;
     this.#waiters = new WaitingLine(options.clock);
-    this.#wanted = options.children;
+    this.#wanted = Math.min(options.children, options.childrenAtFirst ?? options.children);
     this.maxProcesses = Math.max(options.children, options.maxChildren ?? 0);
     mkdirSync(options.tempDir, { recursive: true, mode: 0o700 });
     sweep(options.tempDir);
@@ -148,6 +150,10 @@ class Pool implements ChildPool {
   lease(signal: AbortSignal): Promise<QueryProcess> {
     if (signal.aborted) return Promise.reject(signal.reason as Error);
     if (this.#closed) return Promise.reject(new EngineError("unavailable", "the server is stopping"));
+    if (this.#wanted < this.#options.children) {
+      this.#wanted = this.#needed();
+      this.#fill();
+    }
     const free = this.#idle.pop();
     if (free !== undefined) return Promise.resolve(free);
     if (this.#waiters.size >= (this.#options.maxQueued ?? DEFAULT_MAX_QUEUED)) return Promise.reject(this.#busy());
