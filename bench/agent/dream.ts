@@ -1,58 +1,64 @@
-import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { systemClock } from "../../src/core/clock.ts";
 import { startScriptedProvider } from "../../src/knowledge/agent/engines/scripted-provider.test-kit.ts";
-import { readArguments } from "../support/arguments.ts";
-import { machine, MIB, printTable, shown } from "../support/report.ts";
+import { defineBenchmark } from "../suite/benchmark.ts";
+import { MIB } from "../support/report.ts";
 import { startBenchServer, type BenchServer } from "../support/server.ts";
 
-/**
- * Question: how long does a dream over many events take beyond the model, and how much more does the server hold for it?
- *
- *     node bench/agent/dream.ts [--events 10000]
- *
- * The model is a scripted one without delay: of each part of the events it proposes one fact. What it costs to think is not
- * measured, and no dream's worth is.
- */
-const OPTIONS = { events: { type: "string", default: "10000" } } as const;
+export const benchmark = defineBenchmark({
+  name: "agent/dream",
+  question:
+    "How long does a dream over many events take beyond the model, and how much more does the server hold for it?",
+  notMeasured:
+    "A model's time, and any dream's worth: the model is scripted, without delay, in the measuring process, and of each " +
+    "part of the events it proposes one fact.",
+  options: z.strictObject({
+    events: z.coerce.number().int().positive().default(10_000).describe("that a server, a new one each round, has"),
+  }),
+  measures: {
+    took: { unit: "s", better: "less", doc: "from asking for it until it is done" },
+    cpu: { unit: "CPU s", better: "less", doc: "of the server" },
+    requests: { unit: "requests", better: "less", doc: "to the model" },
+    above: { unit: "MiB", better: "less", doc: "that the server holds more at its peak" },
+  },
+  rounds: 5,
+  startsServer: true,
+  open: async ({ events }, { entry }) => {
+    let asked = 0;
+    const provider = await startScriptedProvider(() => {
+      const content = `Fact number ${++asked} of what was seen`;
+      const proposal = { reason: "The event says so.", evidence: ["e1"], action: "add", content };
+      return { toolCalls: [{ name: "propose_memories", input: { reasoning: "As seen.", proposals: [proposal] } }] };
+    });
+    const round = async () => {
+      const server = await startBenchServer({ env: { ENGINE_LOCALMODEL_HOST: provider.url }, entry });
+      try {
+        asked = 0;
+        const figures = await measureDream(server, events);
+        if (figures.written !== asked) throw new Error(`${figures.written} memories of ${asked} were written`);
+        const { took, cpu, above } = figures;
+        return { took, cpu, above, requests: asked };
+      } finally {
+        await server.stop();
+      }
+    };
+    return { sides: [{ name: "engine", round }], close: () => provider.close() };
+  },
+});
+
+async function measureDream(server: BenchServer, events: number) {
+  await prepare(server, events);
+  const before = server.memory().residentBytes;
+  server.resetPeak();
+  const [cpuBefore, startedMs] = [server.cpuSeconds(), systemClock.monotonicMs()];
+  const run = await dreamOf(server);
+  const took = (systemClock.monotonicMs() - startedMs) / 1_000;
+  if (run["events_scanned"] !== events) throw new Error(`the run is not what it should be: ${JSON.stringify(run)}`);
+  const above = (server.memory().peakBytes - before) / MIB;
+  return { took, above, cpu: server.cpuSeconds() - cpuBefore, written: Number(run["memories_written"]) };
+}
 
 const JSON_TYPE = { "Content-Type": "application/json" };
-
-export async function main(args: readonly string[]): Promise<void> {
-  const events = readArguments(args, OPTIONS).count("events");
-  console.log(machine());
-  let asked = 0;
-  const provider = await startScriptedProvider(() => {
-    const content = `Fact number ${++asked} of what was seen`;
-    const proposal = { reason: "The event says so.", evidence: ["e1"], action: "add", content };
-    return { toolCalls: [{ name: "propose_memories", input: { reasoning: "As seen.", proposals: [proposal] } }] };
-  });
-  const server = await startBenchServer({ env: { ENGINE_LOCALMODEL_HOST: provider.url } });
-  try {
-    await prepare(server, events);
-    const before = server.memory().residentBytes;
-    server.resetPeak();
-    const [cpu, startedMs] = [server.cpuSeconds(), performance.now()];
-    const run = await dreamOf(server);
-    const tookMs = performance.now() - startedMs;
-    if (run["events_scanned"] !== events || run["memories_written"] !== asked) {
-      throw new Error(`the run is not what it should be: ${JSON.stringify(run)}`);
-    }
-    printTable(
-      ["a dream", "s", "CPU s", "requests", "MiB more at its peak"],
-      [
-        [
-          `${events} events`,
-          shown(tookMs / 1000),
-          shown(server.cpuSeconds() - cpu),
-          String(asked),
-          shown((server.memory().peakBytes - before) / MIB),
-        ],
-      ],
-    );
-  } finally {
-    await server.stop();
-    await provider.close();
-  }
-}
 
 async function prepare({ url }: BenchServer, events: number): Promise<void> {
   const rows = Array.from({ length: events }, (_, n) => {
@@ -90,5 +96,3 @@ async function accepted(url: string, method: string, headers: Record<string, str
   if (!response.ok) throw new Error(`answered ${response.status}: ${text}`);
   return text === "" ? undefined : JSON.parse(text);
 }
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) await main(process.argv.slice(2));

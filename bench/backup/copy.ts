@@ -1,9 +1,10 @@
 import { randomFillSync } from "node:crypto";
-import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { execFile } from "node:child_process";
+import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { z } from "zod";
 import { anExtent, aFlush, column } from "../../src/catalog/contract-fixtures.test-kit.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { uuidV7Source } from "../../src/core/ids.ts";
@@ -11,74 +12,77 @@ import { silentLog } from "../../src/core/log.ts";
 import { systemRandom } from "../../src/core/random.ts";
 import { checksumOf } from "../../src/format/checksum.ts";
 import { openFilesystemStore } from "../../src/io/objectstore/filesystem.ts";
-import { readArguments } from "../support/arguments.ts";
+import { defineBenchmark } from "../suite/benchmark.ts";
 import { withCatalog } from "../support/catalog.ts";
-import { median } from "../../src/capacity/quantile.ts";
-import { machine, MIB, printTable, shown } from "../support/report.ts";
+import { MIB } from "../support/report.ts";
 
-/**
- * How fast is a backup to a folder, and its restore, against `cp -r` of the data with every file synced, run in turn with
- * them; and how long does a second backup take when nothing has changed? Each is the command as users run it, its start
- * included.
- *
- * Extents are random bytes with a row in the catalog each: a backup looks at their size and checksum, and at nothing else.
- */
-const FLAGS = {
-  mib: { type: "string", default: "10240" },
-  extents: { type: "string", default: "640" },
-  rounds: { type: "string", default: "3" },
-  folder: { type: "string" },
-} as const;
+export const benchmark = defineBenchmark({
+  name: "backup/copy",
+  question:
+    "How fast is a backup to a folder, and its restore, against `cp -r` of the data with every file synced, and how long " +
+    "does a second backup take when nothing has changed?",
+  notMeasured:
+    "Object stores. Each is the command as users run it, its start included. Extents are random bytes with a row in the " +
+    "catalog each: a backup looks at their size and checksum, and at nothing else.",
+  options: z.strictObject({
+    mib: z.coerce.number().positive().default(10_240).describe("of all extents"),
+    extents: z.coerce.number().int().positive().default(640).describe("that share them"),
+  }),
+  measures: {
+    create: { unit: "MiB/s", better: "more", doc: "of a first backup; of cp the copy" },
+    restore: { unit: "MiB/s", better: "more", doc: "into an empty home; of cp the same copy" },
+    unchanged: { unit: "s", better: "less", doc: "of a second backup" },
+  },
+  rounds: 3,
+  open: async ({ mib, extents }, { folder }) => {
+    const sizeBytes = Math.max(1, Math.floor((mib * MIB) / extents));
+    const at = (name: string) => join(folder, name);
+    await makeData(at("home"), { extents, sizeBytes });
+    const copiedMib = (extents * sizeBytes) / MIB;
+    return {
+      sides: [
+        { name: "engine", round: () => backUp(at, copiedMib) },
+        { name: "cp", round: () => copyFiles(at, copiedMib) },
+      ],
+    };
+  },
+});
+
+type At = (name: string) => string;
+
+async function backUp(at: At, mib: number): Promise<Record<string, number>> {
+  const [home, backups, restored] = [at("home"), at("backups"), at("restored")];
+  const create = () => engine(home, ["create", backups, "--direct"]);
+  const createSeconds = await timed(create);
+  const unchanged = await timed(create);
+  const restoreSeconds = await timed(() => engine(restored, ["restore", backups]));
+  for (const folder of [backups, restored]) await rm(folder, { recursive: true });
+  return { create: mib / createSeconds, restore: mib / restoreSeconds, unchanged };
+}
+
+async function copyFiles(at: At, mib: number): Promise<Record<string, number>> {
+  const copy = at("copy");
+  await mkdir(copy);
+  const seconds = await timed(async () => {
+    await run("cp", ["-r", join(at("home"), "data"), copy]);
+    await run("sh", ["-c", 'find "$0" -type f -print0 | xargs -0 sync', copy]);
+  });
+  await rm(copy, { recursive: true });
+  return { create: mib / seconds, restore: mib / seconds };
+}
 
 const ENTRY = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
 const EXTENTS_PER_COMMIT = 128;
+const run = promisify(execFile);
 
-export async function main(args: readonly string[]): Promise<void> {
-  const flags = readArguments(args, FLAGS);
-  const [totalMib, extents, rounds] = [flags.count("mib"), flags.count("extents"), flags.count("rounds")];
-  const root = mkdtempSync(join(flags.text("folder") ?? tmpdir(), "engine-bench-backup-"));
-  console.log(machine());
-  try {
-    const sizeBytes = Math.max(1, Math.floor((totalMib * MIB) / extents));
-    await makeData(join(root, "home"), { extents, sizeBytes });
-    console.log(`${extents} extents of ${sizeBytes} bytes`);
-    report(
-      Array.from({ length: rounds }, () => round(root)),
-      (extents * sizeBytes) / MIB,
-    );
-  } finally {
-    rmSync(root, { recursive: true, force: true });
-  }
+async function engine(home: string, words: readonly string[]): Promise<void> {
+  await run(process.execPath, [ENTRY, "backup", ...words], { env: { ...process.env, ENGINE_HOME: home } });
 }
 
-type Round = { cpSecs: number; createSecs: number; unchangedSecs: number; restoreSecs: number };
-
-function round(root: string): Round {
-  const at = (name: string): string => join(root, name);
-  const [home, copy, backups, restored] = [at("home"), at("copy"), at("backups"), at("restored")];
-  const cpSecs = timed(() => {
-    mkdirSync(copy);
-    execFileSync("cp", ["-r", join(home, "data"), copy]);
-    execFileSync("sh", ["-c", `find '${copy}' -type f -print0 | xargs -0 sync`]);
-  });
-  rmSync(copy, { recursive: true });
-  const createSecs = timed(() => engine(home, ["create", backups, "--direct"]));
-  const unchangedSecs = timed(() => engine(home, ["create", backups, "--direct"]));
-  const restoreSecs = timed(() => engine(restored, ["restore", backups]));
-  for (const folder of [backups, restored]) rmSync(folder, { recursive: true });
-  return { cpSecs, createSecs, unchangedSecs, restoreSecs };
-}
-
-function engine(home: string, words: readonly string[]): void {
-  execFileSync(process.execPath, [ENTRY, "backup", ...words], {
-    env: { ...process.env, ENGINE_HOME: home },
-    stdio: "pipe",
-  });
-}
-
-function timed(work: () => void): number {
+/** Seconds. */
+async function timed(work: () => Promise<void>): Promise<number> {
   const startedMs = systemClock.monotonicMs();
-  work();
+  await work();
   return (systemClock.monotonicMs() - startedMs) / 1_000;
 }
 
@@ -105,25 +109,3 @@ async function makeData(home: string, { extents, sizeBytes }: { extents: number;
     }
   });
 }
-
-function report(rounds: readonly Round[], totalMib: number): void {
-  const of = (name: keyof Round): number => median(rounds.map((one) => one[name]));
-  const cpSecs = of("cpSecs");
-  const row = (what: string, secs: number): string[] => [
-    what,
-    shown(secs),
-    shown(totalMib / secs),
-    `${shown(cpSecs / secs)}×`,
-  ];
-  printTable(
-    ["", "seconds", "MiB/s", "of cp"],
-    [
-      row("cp -r and sync", cpSecs),
-      row("backup create", of("createSecs")),
-      row("backup restore", of("restoreSecs")),
-      row("create, unchanged", of("unchangedSecs")),
-    ],
-  );
-}
-
-if (import.meta.main) await main(process.argv.slice(2));

@@ -12,7 +12,6 @@ import { median } from "../../src/capacity/quantile.ts";
 import { machine, MIB, printTable, shown } from "../support/report.ts";
 import { startBenchServer } from "../support/server.ts";
 import { anExtent, aTable, commit, SECOND_NS } from "../support/commits.ts";
-import { EXTENTS_PER_COMMIT } from "./commits.ts";
 import { openDuckDbExtents } from "./duckdb-extents.ts";
 import { openSide, type PlanningJob, type PlanningResult, type SideName } from "./planning-side.ts";
 
@@ -32,6 +31,7 @@ const OPTIONS = {
 } as const;
 
 const TABLE = "planning";
+const EXTENTS_PER_COMMIT = 1_000;
 const CHILD = fileURLToPath(new URL("./planning-child.ts", import.meta.url));
 
 type Seeded = { side: SideName; place: string; tableId: number };

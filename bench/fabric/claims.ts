@@ -1,58 +1,86 @@
+import { z } from "zod";
 import { ANONYMOUS } from "../../src/auth/caller.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { holdOf } from "../../src/fabric/job.ts";
 import { quantile } from "../../src/capacity/quantile.ts";
-import { printTable, shown } from "../support/report.ts";
+import { defineBenchmark, type Side } from "../suite/benchmark.ts";
+import { BENCH_JOB } from "../support/fabric.ts";
+import { requiredPostgres } from "./postgres.ts";
 import { openFabric } from "./systems.ts";
 
-const CLAIMS = 500;
-const KIND = "bench.job";
-
-/** Times single claims, each of a queue with jobs to spare: of few jobs, and of `crowd` queued and as many finished. */
-export async function measureClaims(url: string, crowd: number): Promise<void> {
-  const { fabric, catalog, close } = await openFabric(url);
-  try {
-    const fill = (count: number) =>
-      Promise.all(Array.from({ length: count }, (_, n) => fabric.enqueue({ kind: KIND, payload: n }, ANONYMOUS)));
-    const claims = async () => {
-      const times = new Float64Array(CLAIMS);
-      for (let i = 0; i < CLAIMS; i++) {
-        const beganMs = performance.now();
-        const [job] = await fabric.claim({
-          kinds: new Set([KIND]),
-          labels: {},
-          workerId: undefined,
-          jobsOf: "everybody",
-          holder: "bench",
-          max: 1,
-          waitMs: 0,
-        });
-        times[i] = performance.now() - beganMs;
-        if (job === undefined) throw new Error("there was no job to claim");
-        await fabric.complete(holdOf(job), null);
-      }
-      return times.sort();
+export const benchmark = defineBenchmark({
+  name: "fabric/claims",
+  question: "What does a claim of a job cost beside very many queued and finished ones, against one beside none?",
+  notMeasured: "Waiting: there are always jobs to claim.",
+  options: z.strictObject({
+    crowd: z.coerce.number().int().positive().default(1_000_000).describe("jobs that are queued, and as many done"),
+    claims: z.coerce.number().int().positive().default(500).describe("of one round, one after the other"),
+  }),
+  measures: {
+    claim: { unit: "ms", better: "less", doc: "median" },
+    claimP99: { unit: "ms", better: "less", doc: "but for 1 %" },
+  },
+  rounds: 5,
+  open: async ({ crowd, claims }) => {
+    const server = await requiredPostgres("fabric/claims");
+    const opened: Opened[] = [];
+    const close = async () => {
+      for (const one of opened) await one.close();
+      await server.stop();
     };
-    await fill(CLAIMS);
-    await claims();
-    await fill(CLAIMS);
-    const few = await claims();
-    await fill(CLAIMS);
-    for (const status of ["queued", "done"]) await crowdWith(catalog.records, status, crowd);
-    await claims();
-    const many = await claims();
-    printTable(["claim beside", "p50 ms", "p99 ms"], [row("nothing", few), row(`2 × ${crowd} jobs`, many)]);
-    const ratio = quantile(many, 0.5) / quantile(few, 0.5);
-    console.log(`a claim beside 2 × ${crowd} jobs: ${shown(ratio)}× the time`);
-  } finally {
-    await close();
+    try {
+      const [crowded, alone] = [
+        await openFabric(await server.createDatabase()),
+        await openFabric(await server.createDatabase()),
+      ];
+      opened.push(crowded, alone);
+      await enqueue(crowded, 1);
+      for (const status of ["queued", "done"]) await crowdWith(crowded.catalog.records, status, crowd);
+      const sideOf = (name: string, one: Opened): Side => ({
+        name,
+        round: () => claimOneByOne(one, claims),
+        processes: () => ({ postgres: server.pid }),
+      });
+      return { sides: [sideOf("crowded", crowded), sideOf("alone", alone)], close };
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  },
+});
+
+type Opened = Awaited<ReturnType<typeof openFabric>>;
+
+async function enqueue({ fabric }: Opened, count: number): Promise<void> {
+  await Promise.all(
+    Array.from({ length: count }, (_, n) => fabric.enqueue({ kind: BENCH_JOB, payload: n }, ANONYMOUS)),
+  );
+}
+
+async function claimOneByOne(opened: Opened, claims: number): Promise<Record<string, number>> {
+  const { fabric } = opened;
+  await enqueue(opened, claims);
+  const timesMs = new Float64Array(claims);
+  for (let i = 0; i < claims; i++) {
+    const beganMs = systemClock.monotonicMs();
+    const [job] = await fabric.claim({
+      kinds: new Set([BENCH_JOB]),
+      labels: {},
+      workerId: undefined,
+      jobsOf: "everybody",
+      holder: "bench",
+      max: 1,
+      waitMs: 0,
+    });
+    timesMs[i] = systemClock.monotonicMs() - beganMs;
+    if (job === undefined) throw new Error("there was no job to claim");
+    await fabric.complete(holdOf(job), null);
   }
+  timesMs.sort();
+  return { claim: quantile(timesMs, 0.5), claimP99: quantile(timesMs, 0.99) };
 }
 
-function row(name: string, times: Float64Array): string[] {
-  return [name, ...[0.5, 0.99].map((q) => shown(quantile(times, q)))];
-}
-
-type Records = Awaited<ReturnType<typeof openFabric>>["catalog"]["records"];
+type Records = Opened["catalog"]["records"];
 
 /** Copies of one job. */
 async function crowdWith(records: Records, status: string, count: number): Promise<void> {

@@ -123,9 +123,11 @@ async function countBy(pool: { query(sql: string): Promise<{ rows: { n: string }
   return Number(rows[0]?.n);
 }
 
+export const OURS = "engine";
+
 /** Peers in the settings that their documentation gives for many short jobs, and as they come. */
 export const SYSTEMS: Readonly<Record<string, StartSystem>> = {
-  engine: startFabric,
+  [OURS]: startFabric,
   "graphile-worker": graphileWorker(false),
   "graphile-worker (batches)": graphileWorker(true),
   "pg-boss": pgBoss(1),

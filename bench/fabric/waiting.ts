@@ -1,65 +1,92 @@
+import { z } from "zod";
 import { ANONYMOUS } from "../../src/auth/caller.ts";
 import { sleep, systemClock } from "../../src/core/clock.ts";
+import type { Fabric } from "../../src/fabric/fabric.ts";
 import { holdOf, type Job } from "../../src/fabric/job.ts";
 import { quantile } from "../../src/capacity/quantile.ts";
-import { printTable, shown } from "../support/report.ts";
+import { defineBenchmark } from "../suite/benchmark.ts";
+import { BENCH_JOB } from "../support/fabric.ts";
+import { requiredPostgres } from "./postgres.ts";
 import { openFabric } from "./systems.ts";
 
-const KIND = "bench.job";
-const WAKES = 100;
-const WAKE_EVERY_MS = 20;
+export const benchmark = defineBenchmark({
+  name: "fabric/waiting",
+  question:
+    "What do very many claims that wait cost a node while nothing is enqueued, and how soon does one of them get a job " +
+    "that another node enqueues?",
+  notMeasured: "HTTP connections of the workers that wait.",
+  options: z.strictObject({
+    claims: z.coerce.number().int().positive().default(1_000).describe("that wait"),
+    wakes: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(100)
+      .describe("jobs, one every 20 ms; no more than there are claims"),
+    idleMs: z.coerce.number().positive().default(5_000).describe("that CPU is watched for"),
+  }),
+  measures: {
+    idle: { unit: "CPU ms/s", better: "less", doc: "of this process, with no claim" },
+    waiting: { unit: "CPU ms/s", better: "less", doc: "of this process, with all of them" },
+    wake: { unit: "ms", better: "less", doc: "from enqueue to claim: median" },
+    wakeP99: { unit: "ms", better: "less", doc: "from enqueue to claim: but for 1 %" },
+  },
+  rounds: 3,
+  open: async (plan) => {
+    const server = await requiredPostgres("fabric/waiting");
+    const round = async () => measureWaiting(await server.createDatabase(), plan);
+    return { sides: [{ name: "engine", round }], close: () => server.stop() };
+  },
+});
 
-/** What claims that wait cost while nothing is enqueued, and how soon one of them gets a job of another node. */
-export async function measureWaiting(url: string, plan: { claims: number; idleMs: number }): Promise<void> {
-  const { claims, idleMs } = plan;
+const WAKE_EVERY_MS = 20;
+const SETTLE_MS = 1_000;
+
+type Plan = { claims: number; wakes: number; idleMs: number };
+
+async function measureWaiting(url: string, { claims, wakes, idleMs }: Plan): Promise<Record<string, number>> {
   const [node, other] = [await openFabric(url), await openFabric(url)];
-  const leaving = new AbortController();
-  const wait = async (): Promise<Job | undefined> => {
-    const [kinds, labels] = [new Set([KIND]), {}];
-    const claim = {
-      kinds,
-      labels,
-      workerId: undefined,
-      jobsOf: "everybody" as const,
-      holder: "bench",
-      max: 1,
-      waitMs: 3_600_000,
-    };
-    return (await node.fabric.claim({ ...claim, signal: leaving.signal }))[0];
-  };
   try {
-    const alone = await cpuMsPerSecond(idleMs);
-    const waiting = new Set<Promise<void>>();
-    const times: number[] = [];
+    const idle = await cpuMsPerSecond(idleMs);
+    const leaving = new AbortController();
+    const timesMs: number[] = [];
     let askedMs = 0;
     const take = async () => {
-      const job = await wait();
+      const job = await waitFor(node.fabric, leaving.signal);
       if (job === undefined) return;
-      times.push(performance.now() - askedMs);
+      timesMs.push(systemClock.monotonicMs() - askedMs);
       await node.fabric.complete(holdOf(job), null);
     };
-    for (let i = 0; i < claims; i++) waiting.add(take());
-    await sleep(systemClock, 1_000);
-    const crowded = await cpuMsPerSecond(idleMs);
-    for (let i = 0; i < Math.min(WAKES, claims); i++) {
-      askedMs = performance.now();
-      await other.fabric.enqueue({ kind: KIND, payload: i }, ANONYMOUS);
-      while (times.length <= i) await sleep(systemClock, 1);
+    const all = Promise.all(Array.from({ length: claims }, take));
+    await sleep(systemClock, SETTLE_MS);
+    const waiting = await cpuMsPerSecond(idleMs);
+    for (let i = 0; i < Math.min(wakes, claims); i++) {
+      askedMs = systemClock.monotonicMs();
+      await other.fabric.enqueue({ kind: BENCH_JOB, payload: i }, ANONYMOUS);
+      while (timesMs.length <= i) await sleep(systemClock, 1);
       await sleep(systemClock, WAKE_EVERY_MS);
     }
     leaving.abort();
-    await Promise.all(waiting);
-    const sorted = Float64Array.from(times).sort();
-    printTable(
-      ["claims that wait", "CPU ms/s of this process", "enqueue to claim p50 ms", "p99 ms"],
-      [
-        ["0", shown(alone), "", ""],
-        [String(claims), shown(crowded), shown(quantile(sorted, 0.5)), shown(quantile(sorted, 0.99))],
-      ],
-    );
+    await all;
+    const sorted = Float64Array.from(timesMs).sort();
+    return { idle, waiting, wake: quantile(sorted, 0.5), wakeP99: quantile(sorted, 0.99) };
   } finally {
     await Promise.all([node.close(), other.close()]);
   }
+}
+
+async function waitFor(fabric: Fabric, signal: AbortSignal): Promise<Job | undefined> {
+  const [job] = await fabric.claim({
+    kinds: new Set([BENCH_JOB]),
+    labels: {},
+    workerId: undefined,
+    jobsOf: "everybody",
+    holder: "bench",
+    max: 1,
+    waitMs: 3_600_000,
+    signal,
+  });
+  return job;
 }
 
 async function cpuMsPerSecond(overMs: number): Promise<number> {

@@ -2,58 +2,81 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { z } from "zod";
 import type { EdgeRecord, NodeRecord } from "../../src/knowledge/memory/model.ts";
-import { readArguments } from "../support/arguments.ts";
-import { machine, printTable, shown } from "../support/report.ts";
+import { defineBenchmark } from "../suite/benchmark.ts";
 import { Fts, indexOf, LIMIT, recalled, WAYS } from "./sides.ts";
 import { edgeOf, nodeOf, uuid } from "./texts.ts";
 
-/**
- * Question: are headings answered by their own paragraphs, against FTS5, and with edges between paragraphs that follow
- * one another in a document, those of other headings too, as memories do in a session?
- *
- *     node bench/memory/known-items.ts [--documents FOLDER]
- *
- * - `recall@10`, the target: the share of a heading's paragraphs among the first ten, for all of them answer it.
- * - `success@10`: the share of headings with any of their paragraphs there. Edges between paragraphs hardly change that:
- *   they lead from one that was found to others.
- *
- * Documents are the Markdown files below a folder: those of this repository and of its packages unless given. A folder's
- * documents are in one of two parts by the hash of its name. Parameters are chosen on the texts for training alone.
- */
-const OPTIONS = { documents: { type: "string" } } as const;
+export const benchmark = defineBenchmark({
+  name: "memory/known-items",
+  question:
+    "Are headings answered by their own paragraphs, against FTS5, and with edges between paragraphs that follow one " +
+    "another in a document, those of other headings too, as memories do in a session?",
+  notMeasured:
+    "Time. Edges between paragraphs hardly change how many headings have any answer: they lead from one that was found " +
+    "to others.",
+  options: z.strictObject({
+    documents: z
+      .string()
+      .optional()
+      .describe("folder of Markdown; those of this repository and of its packages unless given"),
+    part: z
+      .enum(["training", "held-out"])
+      .default("held-out")
+      .describe("of the documents, by their folder; parameters are chosen on those for training alone"),
+  }),
+  measures: {
+    recall: {
+      unit: "of 1",
+      better: "more",
+      doc: `a heading's paragraphs among the first ${LIMIT}, which is the target`,
+    },
+    success: { unit: "of 1", better: "more", doc: `headings with any of their paragraphs among the first ${LIMIT}` },
+  },
+  rounds: 1,
+  hasPeers: true,
+  open: async ({ documents, part }) => {
+    const items = itemsOf(documentsOf(documents, part));
+    const index = indexOf(items.nodes, items.edges);
+    const fts = new Fts(items.nodes);
+    const ours = WAYS.toReversed().map(({ name, ...way }) => ({
+      name,
+      round: async () => answered(items, (heading) => recalled(index, heading, way)),
+    }));
+    return { sides: [...ours, { name: "FTS5", round: async () => answered(items, (heading) => fts.find(heading)) }] };
+  },
+});
 
-export function main(args: readonly string[]): void {
-  const options = readArguments(args, OPTIONS);
-  console.log(machine());
+type Part = "training" | "held-out";
+
+/** Files of that part. Throws a sentence where there is none. */
+function documentsOf(given: string | undefined, part: Part): string[] {
   const repository = fileURLToPath(new URL("../..", import.meta.url));
-  const given = options.text("documents");
   const folders = given === undefined ? [join(repository, "docs"), join(repository, "node_modules")] : [given];
-  const documents = folders.flatMap((folder) => markdownBelow(folder).map((name) => ({ folder, name })));
-  for (const part of ["training", "held out"] as const) {
-    const own = documents.filter(({ folder, name }) => partOf(relative(folder, name)) === part);
-    knownItems(
-      part,
-      own.map(({ name }) => sectionsOf(name)),
-    );
-  }
+  const files = folders.flatMap((folder) =>
+    markdownBelow(folder).filter((name) => partOf(relative(folder, name)) === part),
+  );
+  if (files.length === 0) throw new Error(`there is no Markdown in ${folders.join(", ")}`);
+  return files;
 }
 
-function partOf(name: string): "training" | "held out" {
+function partOf(name: string): Part {
   // A package's documents are alike.
   const [first = "", second = ""] = name.split("/");
   const folder = first.startsWith("@") ? `${first}/${second}` : first;
-  return (createHash("sha256").update(folder).digest()[0] ?? 0) % 2 === 0 ? "training" : "held out";
+  return (createHash("sha256").update(folder).digest()[0] ?? 0) % 2 === 0 ? "training" : "held-out";
 }
 
 type Section = { heading: string; paragraphs: string[] };
+type Items = { sections: Section[]; nodes: NodeRecord[]; edges: EdgeRecord[]; sectionOf: Map<string, Section> };
 
-function knownItems(part: string, documents: readonly Section[][]): void {
-  const sections = documents.flat();
-  const nodes: NodeRecord[] = [];
-  const edges: EdgeRecord[] = [];
-  const sectionOf = new Map<string, Section>();
-  for (const own of documents) {
+function itemsOf(files: readonly string[]): Items {
+  const items: Items = { sections: [], nodes: [], edges: [], sectionOf: new Map() };
+  const { sections, nodes, edges, sectionOf } = items;
+  for (const file of files) {
+    const own = sectionsOf(file);
+    sections.push(...own);
     const paragraphs = own.flatMap((section) => section.paragraphs.map((text) => ({ section, text })));
     for (const [i, { section, text }] of paragraphs.entries()) {
       const id = uuid(nodes.length);
@@ -62,36 +85,18 @@ function knownItems(part: string, documents: readonly Section[][]): void {
       sectionOf.set(id, section);
     }
   }
-  const index = indexOf(nodes, edges);
-  const fts = new Fts(nodes);
-  const answered = (ask: (heading: string) => string[]): Answered => {
-    let [recall, success] = [0, 0];
-    for (const section of sections) {
-      const right = ask(section.heading).filter((id) => sectionOf.get(id) === section).length;
-      recall += right / Math.min(section.paragraphs.length, LIMIT);
-      if (right > 0) success++;
-    }
-    return { recall: recall / sections.length, success: success / sections.length };
-  };
-  const fts5 = answered((heading) => fts.find(heading));
-  const rows = [
-    ...WAYS.map(({ name, ...way }): [string, Answered] => [name, answered((heading) => recalled(index, heading, way))]),
-    ["FTS5", fts5] as const,
-  ];
-  console.log(`${part}: ${sections.length} headings over ${nodes.length} paragraphs`);
-  printTable(
-    ["side", `recall@${LIMIT}`, "it / FTS5", `success@${LIMIT}`, "it / FTS5"],
-    rows.map(([name, { recall, success }]) => [
-      name,
-      shown(recall),
-      `${(recall / fts5.recall).toFixed(3)}×`,
-      shown(success),
-      `${(success / fts5.success).toFixed(3)}×`,
-    ]),
-  );
+  return items;
 }
 
-type Answered = { recall: number; success: number };
+function answered({ sections, sectionOf }: Items, ask: (heading: string) => string[]): Record<string, number> {
+  let [recall, success] = [0, 0];
+  for (const section of sections) {
+    const right = ask(section.heading).filter((id) => sectionOf.get(id) === section).length;
+    recall += right / Math.min(section.paragraphs.length, LIMIT);
+    if (right > 0) success++;
+  }
+  return { recall: recall / sections.length, success: success / sections.length };
+}
 
 const MOST_FILES = 3_000;
 
@@ -120,5 +125,3 @@ function sectionsOf(file: string): Section[] {
       return heading.split(" ").length >= 2 && long.length >= 2 ? [{ heading, paragraphs: long }] : [];
     });
 }
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) main(process.argv.slice(2));

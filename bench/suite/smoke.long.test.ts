@@ -1,6 +1,7 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CapabilityName } from "../../src/core/capabilities.test-kit.ts";
 import { lacks } from "../../src/core/gates.test-kit.ts";
@@ -12,8 +13,14 @@ import { readResult } from "./result.ts";
 const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "agent/ask": ["--questions", "2"],
   "agent/crowd": ["--clients", "5"],
+  "agent/dream": ["--events", "50"],
+  "backup/copy": ["--mib", "1", "--extents", "20"],
+  "catalog/commits": ["--seconds", "0.2", "--nodes", "2"],
   "compaction/merge": ["--rows", "3000", "--extentRows", "500", "--late", "700"],
+  "fabric/claims": ["--crowd", "1000", "--claims", "20"],
+  "fabric/jobs": ["--jobs", "50", "--paced", "5", "--peers", "false"],
   "fabric/lists": ["--jobs", "100", "--own", "5", "--lists", "5"],
+  "fabric/waiting": ["--claims", "3", "--idleMs", "500"],
   "kernel/encodings": ["--rows", "400", "--times", "5"],
   "kernel/filters": ["--rows", "10000"],
   "kernel/first-body": ["--bytes", "100000"],
@@ -28,6 +35,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "load/second-opinion": ["--seconds", "1"],
   "load/until-parquet": ["--rows", "2000", "--warmUpMs", "100", "--chdb", "false"],
   "memory/build": ["--memories", "500", "--edges", "2000"],
+  "memory/known-items": ["--documents", fileURLToPath(new URL("../../docs", import.meta.url))],
   "memory/recall": ["--memories", "500", "--edges", "2000", "--questions", "10"],
   "peers/bulk": ["--rows", "1000", "--settleMs", "1", "--chdb", "false"],
   "peers/small": ["--rows", "500", "--clients", "4"],
@@ -77,6 +85,9 @@ test("each is listed with its question, its options and its measures", async () 
 
 /** What a machine may lack that they need. */
 const NEEDS: Readonly<Record<string, readonly CapabilityName[]>> = {
+  "fabric/claims": ["PostgreSQL"],
+  "fabric/jobs": ["PostgreSQL"],
+  "fabric/waiting": ["PostgreSQL"],
   "load/kafka": ["Java", "Maven"],
   "peers/small": ["PostgreSQL"],
   "query/flight": ["python3-venv"],
