@@ -8,7 +8,7 @@ import { writeResult } from "../suite/result.ts";
 import type { Evidence } from "./evidence.ts";
 import { readFiles } from "./files.ts";
 import { withResults } from "./goals-file.ts";
-import { goalsIn } from "./goals.ts";
+import { goalsIn, type Goal } from "./goals.ts";
 import type { Growth } from "./growth.ts";
 import { reportPage } from "./page.ts";
 import { printReport } from "./print.ts";
@@ -36,7 +36,7 @@ export const report: Command = {
     if (updates) {
       const found = new Map([...evidence].map(([name, { own }]) => [name, own]));
       await writeFile(goalsPath, withResults(text, found));
-      await keepFiles(join(dirname(goalsPath), "results"), evidence, growth);
+      await keepFiles(join(dirname(goalsPath), "results"), { goals, evidence, growth });
     }
     return 0;
   },
@@ -53,15 +53,24 @@ function argumentsIn(args: readonly string[]) {
   return { paths, page: values.get("html")?.at(-1), goalsPath: values.get("goals")?.at(-1) ?? GOALS, updates };
 }
 
-/** What the documents are written from: files that gave a goal its result, and curves, each in the place of its last. */
+/**
+ * What the documents are written from: files that gave a goal its result, and curves, each in the place of its last. One
+ * benchmark has a file for each of the options that goals ask of it.
+ */
 async function keepFiles(
   folder: string,
-  evidence: ReadonlyMap<string, Evidence>,
-  growth: readonly Growth[],
+  {
+    goals,
+    evidence,
+    growth,
+  }: { goals: readonly Goal[]; evidence: ReadonlyMap<string, Evidence>; growth: readonly Growth[] },
 ): Promise<void> {
   await mkdir(folder, { recursive: true });
-  for (const source of new Set([...evidence.values()].map((one) => one.source))) {
-    await writeResult(join(folder, `${fileName(source.benchmark)}.json`), source);
+  for (const { name, options } of goals) {
+    const source = evidence.get(name)?.source;
+    if (source === undefined) continue;
+    const words = [source.benchmark, ...Object.values(options)].map((word) => fileName(String(word)));
+    await writeResult(join(folder, `${words.join("-")}.json`), source);
   }
   for (const curve of growth) {
     await writeFile(join(folder, `growth-${fileName(curve.name)}.json`), `${JSON.stringify(curve, undefined, 2)}\n`);

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { loadProblems } from "../suite/load.ts";
 import { benchmarksNamed } from "../suite/named.ts";
 import { BENCHMARKS } from "../suite/registry.ts";
 import type { Result, Summary } from "../suite/result.ts";
@@ -50,9 +51,12 @@ function asGoalResult(
 
 const SHORT_COMMIT = 8;
 
-/** Figures of a machine that was too noisy say nothing. */
+/**
+ * Figures taken beside other work say nothing. A machine that was noisy by itself has made their intervals wide, and a
+ * goal within one is unclear.
+ */
 export function counts({ noise }: Result): boolean {
-  return noise.problems.length === 0;
+  return loadProblems(noise).length === 0;
 }
 
 /** Ratios are of the first side over the others, so a goal with a peer reads the peer's row. */

@@ -22,11 +22,14 @@ const MB_PER_MIB = MIB / 1e6;
 export function distancesIn(results: readonly Result[]): Distance[] {
   const newest = new Map<string, Result>();
   for (const result of results.toSorted((a, b) => Date.parse(a.startedAt) - Date.parse(b.startedAt))) {
-    if (counts(result)) newest.set(result.benchmark, result);
+    if (counts(result) && (result.options["data"] ?? USUAL_ROWS) === USUAL_ROWS) newest.set(result.benchmark, result);
   }
   const [scanner, bodies] = [newest.get("kernel/scanner"), newest.get("load/bodies")];
   return [...(scanner === undefined ? [] : ofScanner(scanner)), ...(bodies === undefined ? [] : ofBodies(bodies))];
 }
+
+/** The rows that distances are told of. */
+const USUAL_ROWS = "logs";
 
 function ofScanner(result: Result): Distance[] {
   const scan = medianOf(result, "scanner", "scan");

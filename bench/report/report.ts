@@ -1,5 +1,5 @@
 import type { Result } from "../suite/result.ts";
-import { evidenceFor, type Evidence } from "./evidence.ts";
+import { counts, evidenceFor, type Evidence } from "./evidence.ts";
 import type { Goal, Standing } from "./goals.ts";
 import { standingOf } from "./goals.ts";
 import type { Growth } from "./growth.ts";
@@ -58,7 +58,7 @@ export function byStanding({ goals, release }: Pick<Report, "goals" | "release">
 /** At most ten lines for who reads nothing else. */
 export function summaryOf(report: Report): string[] {
   const { holds, missed, unclear, none } = byStanding(report);
-  const noisy = report.results.filter(({ noise }) => noise.problems.length > 0);
+  const busy = report.results.filter((result) => !counts(result));
   const lines = [
     `Release ${report.release}: of ${report.goals.length} goals ${holds.length} hold, ${missed.length} are missed, ` +
       `${unclear.length} are unclear, ${none.length} have no result of this release.`,
@@ -66,8 +66,8 @@ export function summaryOf(report: Report): string[] {
   ];
   if (missed.length > MISSED_LINES) lines.push(`${missed.length - MISSED_LINES} more are missed.`);
   if (report.results.length > 0) lines.push(`${count(report.results.length, "result file")} read.`);
-  if (noisy.length > 0) {
-    lines.push(`Too noisy for a result: ${[...new Set(noisy.map(({ benchmark }) => benchmark))].join(", ")}.`);
+  if (busy.length > 0) {
+    lines.push(`Beside other work, and no result: ${[...new Set(busy.map(({ benchmark }) => benchmark))].join(", ")}.`);
   }
   return lines;
 }
