@@ -1,4 +1,4 @@
-import { printTable, shown } from "../support/report.ts";
+import { printTable, shown, signedPercent } from "../support/report.ts";
 import type { HeldOut } from "../report/report.ts";
 import { comparedIn, type Proof } from "./proof-file.ts";
 
@@ -13,7 +13,7 @@ export function printProof(proof: Proof): void {
     shown(each.predicted.value),
     shown(each.measured),
     each.unit,
-    `${missOf(each) >= 0 ? "+" : ""}${(missOf(each) * 100).toFixed(0)} %`,
+    signedPercent(missOf(each)),
   ]);
   console.log("");
   printTable(["held out", "predicted", "measured", "unit", "miss"], rows);

@@ -87,7 +87,7 @@ test("the page has light and dark colours, a form for paper, and words where it 
   expect(page).toContain("@media print");
   expect(page).toMatch(/<span class="missed">\s*✗ missed\s*<\/span>/);
   for (const id of ["machine", "plan", "held-out", "goals", "results", "growth"]) expect(page).toContain(`id="${id}"`);
-  expect(page).toContain("20 %, outside");
+  expect(page).toContain("+20 %, outside");
 });
 
 test("elements are closed in the order in which they were opened", () => {

@@ -1,4 +1,4 @@
-import { shown } from "../support/report.ts";
+import { shown, signedPercent } from "../support/report.ts";
 import type { Machine } from "../../src/capacity/machine.ts";
 import type { Result, Summary } from "../suite/result.ts";
 import { amount, MARKS, measuredBy, resultText, takenText, wantedText } from "./figures.ts";
@@ -103,7 +103,7 @@ function heldOutSection(rows: readonly HeldOut[]): Html | undefined {
         measure,
         `${amount(predicted.value)} ${unit} (${amount(predicted.low)}–${amount(predicted.high)})`,
         `${amount(measured)} ${unit}`,
-        `${((measured / predicted.value - 1) * 100).toFixed(0)} %${isWithin(measured, predicted) ? "" : ", outside"}`,
+        `${signedPercent(measured / predicted.value - 1)}${isWithin(measured, predicted) ? "" : ", outside"}`,
       ]),
     )}
   </section>`;

@@ -28,3 +28,9 @@ export function shown(value: number): string {
   if (Math.abs(value) >= 100) return value.toFixed(0);
   return value.toFixed(Math.abs(value) >= 10 ? 1 : 2);
 }
+
+/** A difference as a share of what was expected, in percent with its sign. */
+export function signedPercent(share: number): string {
+  const percent = Math.round(share * 100);
+  return `${percent > 0 ? "+" : ""}${percent} %`;
+}
