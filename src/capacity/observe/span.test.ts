@@ -39,7 +39,8 @@ describe("watching servers", () => {
   it("counts what grew between two readings, from nothing where a server began anew", async () => {
     const fetchText = serving({ "http://i/metrics": INGEST, "http://q/metrics": QUERY.toReversed() });
     const { nodes, seconds } = await observe(["http://i/", "http://q"], 0.05, { fetchText, clock: systemClock });
-    expect(seconds).toBeGreaterThanOrEqual(0.05);
+    // Timers may be early by less than a millisecond.
+    expect(seconds).toBeGreaterThan(0.048);
     expect(nodes[0]).toMatchObject({ roles: ["ingest"], cores: 2, cpuSeconds: 0.5 });
     expect([...(nodes[0]?.rows ?? [])]).toEqual([
       ["default", 3_000],
