@@ -3,10 +3,10 @@ import { ANONYMOUS } from "../../src/auth/caller.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { holdOf } from "../../src/fabric/job.ts";
 import { quantile } from "../../src/capacity/quantile.ts";
+import { requiredPostgres } from "../peers/postgres-server.ts";
 import { defineBenchmark, type Side } from "../suite/benchmark.ts";
 import { BENCH_JOB } from "../support/fabric.ts";
-import { requiredPostgres } from "./postgres.ts";
-import { openFabric } from "./systems.ts";
+import { claimOne, openFabric } from "./systems.ts";
 
 export const benchmark = defineBenchmark({
   name: "fabric/claims",
@@ -63,15 +63,7 @@ async function claimOneByOne(opened: Opened, claims: number): Promise<Record<str
   const timesMs = new Float64Array(claims);
   for (let i = 0; i < claims; i++) {
     const beganMs = systemClock.monotonicMs();
-    const [job] = await fabric.claim({
-      kinds: new Set([BENCH_JOB]),
-      labels: {},
-      workerId: undefined,
-      jobsOf: "everybody",
-      holder: "bench",
-      max: 1,
-      waitMs: 0,
-    });
+    const job = await claimOne(fabric, { waitMs: 0 });
     timesMs[i] = systemClock.monotonicMs() - beganMs;
     if (job === undefined) throw new Error("there was no job to claim");
     await fabric.complete(holdOf(job), null);

@@ -3,9 +3,9 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { z } from "zod";
 import { installPeers } from "../peers/install.ts";
+import { requiredPostgres } from "../peers/postgres-server.ts";
 import { defineBenchmark, type Side } from "../suite/benchmark.ts";
 import type { ChildPlan, ChildResult } from "./jobs-child.ts";
-import { requiredPostgres } from "./postgres.ts";
 import { OURS, SYSTEMS } from "./systems.ts";
 
 export const benchmark = defineBenchmark({

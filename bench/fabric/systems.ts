@@ -2,8 +2,10 @@ import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
 import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { systemRandom } from "../../src/core/random.ts";
+import type { Fabric } from "../../src/fabric/fabric.ts";
+import type { Job } from "../../src/fabric/job.ts";
 import { loadPeer } from "../peers/install.ts";
-import { fabricOn, runJobsOf, type JobSystem } from "../support/fabric.ts";
+import { BENCH_JOB, fabricOn, runJobsOf, type JobSystem } from "../support/fabric.ts";
 
 /** `onRun` is the handler: it is told the number that the job was enqueued with. */
 export type StartSystem = (url: string, workers: number, onRun: (n: number) => void) => Promise<JobSystem>;
@@ -33,6 +35,16 @@ export async function openFabric(url: string) {
     await catalog.close();
   };
   return { fabric, catalog, close };
+}
+
+/** A job of any kind that there is, waited for up to so long; undefined when there is none. */
+export async function claimOne(
+  fabric: Fabric,
+  waiting: { waitMs: number; signal?: AbortSignal },
+): Promise<Job | undefined> {
+  const worker = { kinds: new Set([BENCH_JOB]), labels: {}, workerId: undefined, jobsOf: "everybody" as const };
+  const [job] = await fabric.claim({ ...worker, holder: "bench", max: 1, ...waiting });
+  return job;
 }
 
 /** What is used of graphile-worker 0.18. */

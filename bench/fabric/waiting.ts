@@ -1,13 +1,12 @@
 import { z } from "zod";
 import { ANONYMOUS } from "../../src/auth/caller.ts";
 import { sleep, systemClock } from "../../src/core/clock.ts";
-import type { Fabric } from "../../src/fabric/fabric.ts";
-import { holdOf, type Job } from "../../src/fabric/job.ts";
+import { holdOf } from "../../src/fabric/job.ts";
 import { quantile } from "../../src/capacity/quantile.ts";
+import { requiredPostgres } from "../peers/postgres-server.ts";
 import { defineBenchmark } from "../suite/benchmark.ts";
 import { BENCH_JOB } from "../support/fabric.ts";
-import { requiredPostgres } from "./postgres.ts";
-import { openFabric } from "./systems.ts";
+import { claimOne, openFabric } from "./systems.ts";
 
 export const benchmark = defineBenchmark({
   name: "fabric/waiting",
@@ -41,6 +40,7 @@ export const benchmark = defineBenchmark({
 
 const WAKE_EVERY_MS = 20;
 const SETTLE_MS = 1_000;
+const WAIT_MS = 3_600_000;
 
 type Plan = { claims: number; wakes: number; idleMs: number };
 
@@ -52,7 +52,7 @@ async function measureWaiting(url: string, { claims, wakes, idleMs }: Plan): Pro
     const timesMs: number[] = [];
     let askedMs = 0;
     const take = async () => {
-      const job = await waitFor(node.fabric, leaving.signal);
+      const job = await claimOne(node.fabric, { waitMs: WAIT_MS, signal: leaving.signal });
       if (job === undefined) return;
       timesMs.push(systemClock.monotonicMs() - askedMs);
       await node.fabric.complete(holdOf(job), null);
@@ -73,20 +73,6 @@ async function measureWaiting(url: string, { claims, wakes, idleMs }: Plan): Pro
   } finally {
     await Promise.all([node.close(), other.close()]);
   }
-}
-
-async function waitFor(fabric: Fabric, signal: AbortSignal): Promise<Job | undefined> {
-  const [job] = await fabric.claim({
-    kinds: new Set([BENCH_JOB]),
-    labels: {},
-    workerId: undefined,
-    jobsOf: "everybody",
-    holder: "bench",
-    max: 1,
-    waitMs: 3_600_000,
-    signal,
-  });
-  return job;
 }
 
 async function cpuMsPerSecond(overMs: number): Promise<number> {

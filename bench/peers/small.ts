@@ -8,7 +8,7 @@ import { defineBenchmark, type Side } from "../suite/benchmark.ts";
 import { mustAgree } from "../support/answers.ts";
 import { cpuSecondsOf } from "../support/process-stats.ts";
 import type { PostgresJob, PostgresMessage } from "./postgres-child.ts";
-import { startPostgres, type PostgresServer } from "./postgres-server.ts";
+import { requiredPostgres, type PostgresServer } from "./postgres-server.ts";
 
 export const benchmark = defineBenchmark({
   name: "peers/small",
@@ -35,8 +35,7 @@ export const benchmark = defineBenchmark({
     const [base] = PRESETS["rows10"] ?? [];
     if (base === undefined) throw new Error("there is no preset rows10");
     await mkdir(folder, { recursive: true });
-    const postgres = await startPostgres();
-    if (postgres === undefined) throw new Error("peers/small needs PostgreSQL on this machine (Debian: postgresql)");
+    const postgres = await requiredPostgres("peers/small");
     try {
       const names = Array.from({ length: rounds + 1 }, (_, round) => tableOf(round));
       const loadCase = { ...base, rows, cut: { rows: rowsPerRequest }, connections: clients };

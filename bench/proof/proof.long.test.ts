@@ -7,7 +7,7 @@ import { lacks } from "../../src/core/gates.test-kit.ts";
 import { main } from "../main.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
 import { HELD_OUT } from "./cases.ts";
-import { missOf } from "./print.ts";
+import { missOf } from "../report/report.ts";
 import { predictionOf } from "./predict.ts";
 import { comparedIn, proofSchema } from "./proof-file.ts";
 import { sha256 } from "./prove.ts";

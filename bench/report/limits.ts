@@ -18,7 +18,7 @@ export type Distance = {
 
 const MB_PER_MIB = MIB / 1e6;
 
-/** Of the newest result of each benchmark that says something of a limit; noisy results say nothing. */
+/** Of the newest result of each benchmark that says something of a limit; those beside other work say nothing. */
 export function distancesIn(results: readonly Result[]): Distance[] {
   const newest = new Map<string, Result>();
   for (const result of results.toSorted((a, b) => Date.parse(a.startedAt) - Date.parse(b.startedAt))) {

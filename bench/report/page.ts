@@ -9,7 +9,7 @@ import { html, jsonScript, type Html } from "./html.ts";
 import { distancesIn, nameOf } from "./limits.ts";
 import { STYLE } from "./page-style.ts";
 import { ratioChart } from "./ratio-chart.ts";
-import { summaryOf, type HeldOut, type Report } from "./report.ts";
+import { missOf, summaryOf, type HeldOut, type Report } from "./report.ts";
 
 /**
  * One page that needs nothing else: no script, style or font of another place, for screens in light and dark and for
@@ -103,7 +103,7 @@ function heldOutSection(rows: readonly HeldOut[]): Html | undefined {
         measure,
         `${amount(predicted.value)} ${unit} (${amount(predicted.low)}–${amount(predicted.high)})`,
         `${amount(measured)} ${unit}`,
-        `${signedPercent(measured / predicted.value - 1)}${isWithin(measured, predicted) ? "" : ", outside"}`,
+        `${signedPercent(missOf({ predicted, measured }))}${isWithin(measured, predicted) ? "" : ", outside"}`,
       ]),
     )}
   </section>`;

@@ -9,7 +9,7 @@ test("docs/performance.md is what the goals and the kept results say: run `npm r
   expect(written).toBe(await performanceDoc());
 });
 
-test("the distance from a limit is of the machine of the run; a noisy run says nothing", () => {
+test("the distance from a limit is of the machine of the run; a run beside other work says nothing", () => {
   const scan = { measure: "scan" };
   const scanner = resultOf({
     benchmark: "kernel/scanner",

@@ -27,6 +27,11 @@ export type HeldOut = {
   measured: number;
 };
 
+/** By how much what was measured differs from what was predicted, as a share of what was predicted. */
+export function missOf({ predicted, measured }: Pick<HeldOut, "predicted" | "measured">): number {
+  return measured / predicted.value - 1;
+}
+
 /** What result files say, by the names of the goals that they are of. */
 export async function evidenceByGoal(
   goals: readonly Goal[],

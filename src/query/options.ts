@@ -109,8 +109,8 @@ export const QUERY_OPTIONS = {
     default: 2,
     side: "S",
     doc:
-      "Query processes that are kept warm, one of them until the first query comes. A few more are started, as far as memory goes, while long queries occupy " +
-      "those; one process is always left to short queries.",
+      "Query processes that are kept warm; until the first query comes, only one is. A few more are started, as far as " +
+      "memory goes, while long queries occupy those; one process is always left to short queries.",
   }),
   kqlWarm: option({
     env: "ENGINE_KQL_WARM",

@@ -3,9 +3,9 @@
  * (rows of other kinds, fields that some rows leave out) in the order in which those took turns.
  *
  * A graph of steps. A step is a key within a kind of row; what tells kinds apart is the key that was taken where several
- * had followed, the last of them in the row. So of rows of ten kinds that share fields each finds its own way through
- * them, and fields that come and go at will make at most a step for each pair of keys. All of it is a guess: a key that
- * does not stand where it was expected is looked up.
+ * had followed, the last of them in the row. So rows of ten kinds that share fields find each their own way through
+ * them, and optional fields cost at most one step for each pair of keys. All of it is a guess: a key that does not stand
+ * where it was expected is looked up.
  */
 
 import { AFTER, FORKS, KEY, KIND_KEY, LAST, LIKELY, STEP_BYTES } from "./layout";
