@@ -101,6 +101,61 @@ describe("Batcher", () => {
     expect(rowsOf()[3]).toEqual([500]);
   });
 
+  /** Three clients' items in one flush, which took 8 ms. */
+  async function afterThree() {
+    const batcher = batcherWith();
+    for (const rows of [1, 2, 3]) batcher.add(rows);
+    await settle();
+    batcher.clock.advance(8);
+    batcher.flushes[0]?.finish();
+    await settle();
+    return batcher;
+  }
+
+  test("the next flush waits for as many as the last one had", async () => {
+    const { add, rowsOf } = await afterThree();
+    add(1);
+    await settle();
+    add(2);
+    await settle();
+    expect(rowsOf()).toEqual([[1, 2, 3]]);
+    add(3);
+    await settle();
+    expect(rowsOf()).toEqual([
+      [1, 2, 3],
+      [1, 2, 3],
+    ]);
+  });
+
+  test("it waits no longer than for a quarter of the time that the last one took", async () => {
+    const { add, clock, rowsOf } = await afterThree();
+    add(1);
+    await settle();
+    clock.advance(1);
+    expect(rowsOf()).toEqual([[1, 2, 3]]);
+    clock.advance(1);
+    expect(rowsOf()).toEqual([[1, 2, 3], [1]]);
+  });
+
+  test("it waits behind one that runs, too, once that is sealed", async () => {
+    const { add, clock, flushes, rowsOf } = await afterThree();
+    for (const rows of [1, 2, 3]) add(rows);
+    await settle();
+    add(4);
+    flushes[1]?.sealed();
+    expect(rowsOf()).toHaveLength(2);
+    clock.advance(2);
+    expect(rowsOf().at(-1)).toEqual([4]);
+  });
+
+  test("nobody is waited for who has not come again for as long as the last flush took", async () => {
+    const { add, clock, rowsOf } = await afterThree();
+    clock.advance(9);
+    add(1);
+    await settle();
+    expect(rowsOf().at(-1)).toEqual([1]);
+  });
+
   test("disabled: one flush per item", () => {
     const { add, rowsOf } = batcherWith({ disabled: true });
     add(1);

@@ -8,12 +8,17 @@ import type { Clock, TimerHandle } from "../core/clock.ts";
  * and not a timer's. Rows, bytes and age are upper bounds: whichever is reached first starts another flush besides.
  *
  * Two at a time, because clients that wait for one flush send again all at once when it is done: with one at a time they
- * and the disk would take turns at being idle.
+ * and the disk would take turns at being idle. What they send does not arrive in one moment either: if the first of them
+ * were flushed at once, alone, the others would wait for it. So the next flush waits a moment for as many as the last one
+ * had, where that has only just ended. A lone client waits for nobody.
  */
 export type BatchLimits = { maxRows: number; maxBytes: number; maxAgeMs: number; disabled: boolean };
 
 /** Flushes of a table that run at a time while no bound is reached. */
 const MAX_RUNNING = 2;
+/** How long a flush waits for more, as a part of what the last one took, and at most. */
+const GATHER_SHARE = 1 / 4;
+const MAX_GATHER_MS = 10;
 
 /** What the batcher needs to know of an item. */
 export type BatchItem = { rows: number; sizeBytes: number };
@@ -36,6 +41,9 @@ export class Batcher<T extends BatchItem> {
   #sealing = 0;
   #scheduled = false;
   #ageTimer: TimerHandle | undefined;
+  #gatherTimer: TimerHandle | undefined;
+  /** The flush that ended last. */
+  #last = { items: 0, tookMs: 0, endedMs: -Infinity };
 
   constructor(ports: BatcherPorts<T>) {
     this.#ports = ports;
@@ -52,9 +60,14 @@ export class Batcher<T extends BatchItem> {
     this.#items.push(item);
     this.#rows += item.rows;
     this.#sizeBytes += item.sizeBytes;
-    if (this.#rows >= limits.maxRows || this.#sizeBytes >= limits.maxBytes) this.#take();
-    else if (this.#mayStart()) this.#takeSoon();
-    else this.#ageTimer ??= clock.after(limits.maxAgeMs, () => this.#take());
+    if (this.#rows >= limits.maxRows || this.#sizeBytes >= limits.maxBytes) {
+      this.#take();
+      return;
+    }
+    this.#ageTimer ??= clock.after(limits.maxAgeMs, () => this.#take());
+    if (!this.#mayStart()) return;
+    if (this.#gatherMs() === 0) this.#takeSoon();
+    else this.#gather();
   }
 
   #wouldOverflow(item: T): boolean {
@@ -72,6 +85,20 @@ export class Batcher<T extends BatchItem> {
     });
   }
 
+  /** How long to wait for the clients of the last flush; 0 when as many have come, or are not about to. */
+  #gatherMs(): number {
+    const { items, tookMs, endedMs } = this.#last;
+    if (this.#items.length >= items || this.#ports.clock.monotonicMs() - endedMs > tookMs) return 0;
+    return Math.min(tookMs * GATHER_SHARE, MAX_GATHER_MS);
+  }
+
+  #gather(): void {
+    this.#gatherTimer ??= this.#ports.clock.after(this.#gatherMs(), () => {
+      this.#gatherTimer = undefined;
+      if (this.#mayStart()) this.#take();
+    });
+  }
+
   #mayStart(): boolean {
     return this.#sealing === 0 && this.#running < MAX_RUNNING;
   }
@@ -79,6 +106,8 @@ export class Batcher<T extends BatchItem> {
   #take(): void {
     this.#ageTimer?.cancel();
     this.#ageTimer = undefined;
+    this.#gatherTimer?.cancel();
+    this.#gatherTimer = undefined;
     const items = this.#items;
     if (items.length === 0) return;
     this.#items = [];
@@ -90,14 +119,20 @@ export class Batcher<T extends BatchItem> {
   #start(items: T[]): void {
     this.#running++;
     this.#sealing++;
+    const { clock, flush } = this.#ports;
+    const startedMs = clock.monotonicMs();
     let isSealing = true;
     const sealed = () => {
       if (isSealing) this.#sealing--;
       isSealing = false;
-      if (this.#mayStart()) this.#take();
+      if (this.#items.length === 0 || !this.#mayStart()) return;
+      if (this.#gatherMs() === 0) this.#take();
+      else this.#gather();
     };
-    void this.#ports.flush(items, sealed).finally(() => {
+    void flush(items, sealed).finally(() => {
       this.#running--;
+      const endedMs = clock.monotonicMs();
+      this.#last = { items: items.length, tookMs: endedMs - startedMs, endedMs };
       sealed();
       if (this.#running === 0 && this.#items.length === 0) this.#ports.onIdle?.();
     });
