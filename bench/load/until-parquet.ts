@@ -22,7 +22,7 @@ import { settle } from "./settle.ts";
 export const benchmark = defineBenchmark({
   name: "load/until-parquet",
   question:
-    "The same NDJSON until every row of it is in Parquet, here ingested over HTTP in keyed bodies of 1 MiB from 4 clients, " +
+    "The same NDJSON until every row of it is in Parquet, here ingested over HTTP in keyed bodies from 4 clients, " +
     "committed, and compacted; there loaded by DuckDB into a Parquet file, by DuckDB into a table of its own, and by " +
     "ClickHouse (chDB): who needs how much CPU?",
   notMeasured:
@@ -37,6 +37,8 @@ export const benchmark = defineBenchmark({
       .positive()
       .default(2_000)
       .describe("that each round's fresh server takes the same rows into another table before"),
+    bytes: z.coerce.number().int().positive().default(MIB).describe("of one body"),
+    format: z.enum(["tlm", "parquet"]).default("tlm").describe("that ingest writes: tlm, parquet"),
     chdb: z.stringbool().default(true).describe("false leaves it out; it is a package of 550 MB"),
     cluster: z.stringbool().default(false).describe("true adds a cluster in sync mode; PostgreSQL and S3 are needed"),
   }),
@@ -50,17 +52,17 @@ export const benchmark = defineBenchmark({
   },
   rounds: 3,
   hasPeers: true,
-  open: async ({ data: name, rows, warmUpMs, chdb, cluster }, { folder }) => {
+  open: async ({ data: name, rows, warmUpMs, bytes, format, chdb, cluster }, { folder }) => {
     const dataset = requiredDataset(name, rows);
     if (chdb) installPeers();
     await mkdir(folder, { recursive: true });
     const data = await writeDataset(dataset, folder);
-    const sides: Side[] = [processSide({ data, warmUpMs })];
+    const sides: Side[] = [processSide({ data, warmUpMs, cut: { sizeBytes: bytes }, format })];
     const close = async () => {
       for (const side of sides.toReversed()) await side.stop();
     };
     try {
-      if (cluster) sides.push(await clusterSide(data, folder));
+      if (cluster) sides.push(await clusterSide({ data, cut: { sizeBytes: bytes }, format }, folder));
       for (const peer of chdb ? PEERS : PEERS.filter((one) => one !== "chdb")) {
         sides.push(await peerSide(peer, folder, data));
       }
@@ -73,7 +75,6 @@ export const benchmark = defineBenchmark({
 });
 
 const PEERS: readonly PeerName[] = ["duckdb", "duckdb-table", "chdb"];
-const CUT = { sizeBytes: MIB };
 const CONNECTIONS = 4;
 /** A table of the same rows, by which a server just started becomes as warm as the peers are. */
 const WARM_UP = "warm";
@@ -104,7 +105,8 @@ function roundsOf(side: Side, { sizeBytes }: DataFile): () => Promise<Record<str
   };
 }
 
-type Warmed = { data: DataFile; warmUpMs: number };
+type Sent = { data: DataFile; cut: { sizeBytes: number }; format: "tlm" | "parquet" };
+type Warmed = Sent & { warmUpMs: number };
 
 /** One process on the local disk, with a home of its own for every round. */
 function processSide(warmed: Warmed): Side {
@@ -122,13 +124,13 @@ function processSide(warmed: Warmed): Side {
   };
 }
 
-async function runInHome(home: string, { data, warmUpMs }: Warmed, round: string): Promise<Run> {
+async function runInHome(home: string, { data, cut, format, warmUpMs }: Warmed, round: string): Promise<Run> {
   const tables = [WARM_UP, round].map((name) => ({ database: "default", name, columns: data.columns }));
-  const server = await startBenchServer({ home, tables, env: COMPACTING });
+  const server = await startBenchServer({ home, tables, env: { ...COMPACTING, ENGINE_WRITE_FORMAT: format } });
   let run: Pick<Run, "ackedCpu" | "idleCpu">;
   try {
     const jobInto = (table: string) => {
-      return { file: data.path, cut: CUT, connections: CONNECTIONS, tables: [table], keyPrefix: table };
+      return { file: data.path, cut, connections: CONNECTIONS, tables: [table], keyPrefix: table };
     };
     await runIngest(server, { ...jobInto(WARM_UP), repeatForMs: warmUpMs });
     await untilIdle(server.url);
@@ -163,15 +165,19 @@ async function endWarmUp(catalog: Catalog): Promise<void> {
 }
 
 /** Edge, ingest node, committer and compaction, in sync mode, with PostgreSQL and an S3 server beside them. */
-async function clusterSide(data: DataFile, folder: string): Promise<Side> {
-  const cluster = await startBenchCluster({ mode: "sync", compaction: true, env: COMPACTING });
+async function clusterSide({ data, cut, format }: Sent, folder: string): Promise<Side> {
+  const cluster = await startBenchCluster({
+    mode: "sync",
+    compaction: true,
+    env: { ...COMPACTING, ENGINE_WRITE_FORMAT: format },
+  });
   const { compactionUrl } = cluster;
   if (compactionUrl === undefined) throw new Error("the cluster has no compaction");
-  const clusterData = { data, answersOf: answersByBody(data, CUT) };
+  const clusterData = { data, answersOf: answersByBody(data, cut) };
   return {
     name: "engine, cluster",
     run: async (round) => {
-      const job = { file: data.path, cut: CUT, connections: CONNECTIONS, table: round, keyPrefix: round };
+      const job = { file: data.path, cut, connections: CONNECTIONS, table: round, keyPrefix: round };
       const before = cluster.cpuSeconds();
       const { cpu } = await runClusterLoad(cluster, cluster.edgeUrl, job, clusterData);
       await untilIdle(compactionUrl);
