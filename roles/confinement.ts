@@ -5,18 +5,27 @@ import { valuesOf } from "../src/config/option.ts";
 import { QUERY_OPTIONS } from "../src/query/options.ts";
 import type { Parts } from "./parts.ts";
 
-const opened = new WeakMap<Parts, Confinement>();
+const opening = new WeakMap<Parts, Promise<Confinement>>();
 
-/** How the operating system keeps processes in that run queries and read files; tried, and logged, once. */
-export function confinementOf(parts: Parts): Confinement {
-  const known = opened.get(parts);
+/**
+ * How the operating system keeps processes in that run queries and read files; tried, and logged, once. It takes the time
+ * of starting a process, so whoever will need it asks early.
+ */
+export function confinementOf(parts: Parts): Promise<Confinement> {
+  const known = opening.get(parts);
   if (known !== undefined) return known;
-  const { config, log } = parts;
-  const confinement = configuredConfinement(valuesOf(QUERY_OPTIONS, config).queryConfinement, {
+  const found = tryConfinement(parts);
+  // Whoever needs it hears of it then.
+  found.catch(() => undefined);
+  opening.set(parts, found);
+  return found;
+}
+
+async function tryConfinement({ config, log }: Parts): Promise<Confinement> {
+  const confinement = await configuredConfinement(valuesOf(QUERY_OPTIONS, config).queryConfinement, {
     log,
     tempDir: join(config.home, "tmp"),
   });
   log[confinement.isOn ? "info" : "warn"]({ confinement: confinement.name }, "query confinement");
-  opened.set(parts, confinement);
   return confinement;
 }

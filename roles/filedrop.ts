@@ -49,7 +49,7 @@ export async function fileDropServices(
     maxExtents: config.commitMaxExtents,
     room: new PieceRoom({ budget, clock }),
     tempFolder,
-    confinement: confinementOf(parts),
+    confinement: await confinementOf(parts),
   };
   return prefixes.map((prefix) => {
     const duty = createFileDrop(ports, {

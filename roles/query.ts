@@ -32,7 +32,7 @@ export async function createQuery(
   const { log, metrics, clock, newId, cleanup } = parts;
   const config = valuesOf(QUERY_OPTIONS, parts.config);
   const { memoryBytes, totalMemoryBytes, processes } = capacityForQueries(parts);
-  const confinement = confinementOf(parts);
+  const confinement = await confinementOf(parts);
   const common = { log, clock, tempDir: join(config.home, "tmp") };
   const { queryRetryAfterSecs: retryAfterSecs } = config;
   const snapshotDir = join(config.home, "cache", "kql");

@@ -61,6 +61,8 @@ export async function runRoles(options: RunOptions): Promise<number> {
 /** Every service of the process, in the order in which they start. Modules of roles that it has not are not loaded. */
 export async function buildServices(plan: Plan, parts: Parts, listen: Address): Promise<Service[]> {
   const { config } = parts;
+  // It is tried while everything else is loaded.
+  if (plan.query === "here") void (await import("./confinement.ts")).confinementOf(parts);
   parts.metrics.buildInfo.set({ version: VERSION, roles: plan.roles.join(",") }, 1);
   parts.metrics.cores.set(availableCores());
   await registerMetrics(parts.features, parts.metrics);

@@ -85,7 +85,7 @@ type Options = {
 const DEFAULT_MEMORY_BYTES = 1024 ** 3;
 
 /** That of this machine, tried once. */
-let confinement: Confinement | undefined;
+const confinement: Confinement = await openConfinement({ log: silentLog, tempDir: tmpdir() });
 
 export function createQueryHarness(options: Options = {}): QueryHarness {
   const folder = mkdtempSync(join(tmpdir(), "engine-query-test-"));
@@ -95,7 +95,6 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
   const memoryBytes = options.pool?.memoryBytes ?? DEFAULT_MEMORY_BYTES;
   const store = options.service?.store ?? fakeStore(fake, options.local ?? true);
   const cacheDir = options.service?.cacheDir ?? join(folder, "extents");
-  confinement ??= openConfinement({ log, tempDir });
   const pool = createChildPool({
     children: 1,
     memoryBytes,

@@ -14,7 +14,7 @@ const [EPERM, ENOSYS, EAFNOSUPPORT] = ["1", "38", "97"];
 const SIGCHLD = 17;
 
 const folder = mkdtempSync(join(tmpdir(), "engine-calls-test-"));
-const confinement = openConfinement({ log: silentLog, tempDir: folder });
+const confinement = await openConfinement({ log: silentLog, tempDir: folder });
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** What a Perl program prints that is confined as a query process is, but may be run. */

@@ -31,7 +31,7 @@ const CHILD = fileURLToPath(new URL("./escape-child.test-kit.ts", import.meta.ur
 const base = mkdtempSync(join(tmpdir(), "engine-confinement-test-"));
 const failures: string[] = [];
 const log = pino({}, { write: (line) => void failures.push(line) });
-const confinement = openConfinement({ log, tempDir: base });
+const confinement = await openConfinement({ log, tempDir: base });
 let bystander: ChildProcess;
 let loopback: Server;
 let local: Server;
@@ -192,24 +192,24 @@ function isOpenToAll(path: string): boolean {
 describe("what does not hold", () => {
   const leaky = { name: "leaky", wrap: (command: readonly string[]) => [...command] };
 
-  test("does not count as on", () => {
-    const found = openConfinement({ log: silentLog, tempDir: base }, leaky);
+  test("does not count as on", async () => {
+    const found = await openConfinement({ log: silentLog, tempDir: base }, leaky);
     expect(found).toMatchObject({ isOn: false, name: "none (the test of leaky failed)" });
     expect(readdirSync(base).filter((name) => name.includes("-probe-"))).toEqual([]);
   });
 
-  test("keeps a server from starting that requires it", () => {
+  test("keeps a server from starting that requires it", async () => {
     const options = { log: silentLog, tempDir: base };
-    const none = () => noConfinement("perl is not installed");
-    expect(() => configuredConfinement("required", options, none)).toThrow(
+    const none = () => Promise.resolve(noConfinement("perl is not installed"));
+    await expect(configuredConfinement("required", options, none)).rejects.toThrow(
       "ENGINE_QUERY_CONFINEMENT is required, and query confinement is none (perl is not installed)",
     );
-    expect(configuredConfinement("auto", options, none)).toMatchObject({ isOn: false });
+    expect(await configuredConfinement("auto", options, none)).toMatchObject({ isOn: false });
   });
 
-  test("is not even tried when it is switched off", () => {
+  test("is not even tried when it is switched off", async () => {
     const open = () => expect.fail("tried");
-    const found = configuredConfinement("off", { log: silentLog, tempDir: base }, open);
+    const found = await configuredConfinement("off", { log: silentLog, tempDir: base }, open);
     expect(found).toMatchObject({ isOn: false, name: "none (switched off)" });
     expect(found.wrap(["node", "x"], { readable: ["/a"], writable: ["/b"] })).toEqual(["node", "x"]);
   });

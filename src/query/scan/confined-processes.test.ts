@@ -7,7 +7,7 @@ import { createQueryHarness } from "../query.test-kit.ts";
 
 /** Query processes under the confinement of the system (`src/io/confinement/`). */
 
-test.runIf(openConfinement({ log: silentLog, tempDir: tmpdir() }).isOn)(
+test.runIf((await openConfinement({ log: silentLog, tempDir: tmpdir() })).isOn)(
   "every process of a pool is confined, and goes first when memory runs out",
   async () => {
     const harness = createQueryHarness({ pool: { children: 2 } });

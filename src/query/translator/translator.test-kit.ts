@@ -38,14 +38,13 @@ export async function lendSnapshot(home: string): Promise<void> {
 }
 
 /** That of this machine, tried once. */
-let confinement: Confinement | undefined;
+const confinement: Confinement = await openConfinement({ log: silentLog, tempDir: tmpdir() });
 
 export function createTranslatorHarness(
   options: Partial<TranslatorOptions> = {},
   folder = mkdtempSync(join(tmpdir(), "engine-kql-test-")),
 ): TranslatorHarness {
   const tempDir = join(folder, "tmp");
-  confinement ??= openConfinement({ log: silentLog, tempDir });
   const metrics = createMetrics();
   const translator = createTranslator({
     log: silentLog,

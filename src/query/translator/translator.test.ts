@@ -233,7 +233,7 @@ describe("the line", () => {
   });
 });
 
-test.runIf(openConfinement({ log: silentLog, tempDir: tmpdir() }).isOn)(
+test.runIf((await openConfinement({ log: silentLog, tempDir: tmpdir() })).isOn)(
   "the process is confined, and goes first when memory runs out",
   async () => {
     const translator = open();

@@ -33,12 +33,8 @@ export type NodeDeps = {
   inferTypes?: boolean;
 };
 
-let opened: Confinement | undefined;
-
 /** That of this machine, tried once. */
-export function confinementHere(): Confinement {
-  return (opened ??= openConfinement({ log: silentLog, tempDir: tmpdir() }));
-}
+export const confinementHere: Confinement = await openConfinement({ log: silentLog, tempDir: tmpdir() });
 
 /** A real catalog and a real store, and any number of nodes that look after the files dropped there. */
 export class DropWorld {
@@ -97,7 +93,7 @@ export class DropWorld {
       maxExtents: 128,
       room: new PieceRoom({ budget: new ByteBudget({ maxBytes: 2 ** 28, clock: systemClock }), clock: systemClock }),
       tempFolder: join(this.#folder, "tmp"),
-      confinement: confinementHere(),
+      confinement: confinementHere,
     };
     const duty = createFileDrop(ports, {
       prefix: PREFIX,

@@ -20,7 +20,7 @@ function statusesOf(program: string): string[] {
   });
 }
 
-test.runIf(confinementHere().isOn)("the processes that read CSV and Parquet are confined", async () => {
+test.runIf(confinementHere.isOn)("the processes that read CSV and Parquet are confined", async () => {
   const world = await DropWorld.open(await openSqlite(), await openDisk());
   const row = `1,${"x".repeat(1_000)}\n`;
   await world.drop("shop/orders/large.csv", `id,pad\n${row.repeat(20_000)}`);
