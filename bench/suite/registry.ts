@@ -18,6 +18,7 @@ export const BENCHMARKS: Registry = {
   "kernel/otlp": () => import("../kernel/otlp.ts"),
   "kernel/scanner": () => import("../kernel/scanner.ts"),
   "load/bodies": () => import("../load/bodies.ts"),
+  "load/cluster": () => import("../load/cluster.ts"),
   "load/filedrop": () => import("../load/filedrop.ts"),
   "load/ingest": () => import("../load/ingest.ts"),
   "load/kafka": () => import("../load/kafka.ts"),

@@ -27,6 +27,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "kernel/otlp": ["--records", "500", "--requests", "2"],
   "kernel/scanner": ["--rows", "1000"],
   "load/bodies": ["--rows", "2000", "--bytes", "65536"],
+  "load/cluster": ["--mode", "staged", "--rows", "1000", "--seconds", "1", "--bytes", "65536", "--single", "false"],
   "load/filedrop": ["--rows", "20000", "--files", "20"],
   "load/ingest": ["--rows", "1000", "--bytes", "65536"],
   "load/kafka": ["--messages", "5000", "--partitions", "2", "--batchSize", "500"],
@@ -65,6 +66,14 @@ const MAY_BE_ZERO = new Set([
   "crowdMost",
   "refused",
   "unsent",
+  // What one cluster hardly does in a second.
+  "edgeCpu",
+  "queryCpu",
+  "get",
+  "head",
+  "list",
+  "delete",
+  "multipart",
 ]);
 /** What one thing takes beyond another: on a busy machine that may be less. */
 const DIFFERENCES = new Set(["added", "above"]);
@@ -88,6 +97,7 @@ const NEEDS: Readonly<Record<string, readonly CapabilityName[]>> = {
   "fabric/claims": ["PostgreSQL"],
   "fabric/jobs": ["PostgreSQL"],
   "fabric/waiting": ["PostgreSQL"],
+  "load/cluster": ["PostgreSQL", "S3 server", "ps"],
   "load/kafka": ["Java", "Maven"],
   "peers/small": ["PostgreSQL"],
   "query/flight": ["python3-venv"],
