@@ -3,15 +3,11 @@ import { join } from "node:path";
 import { z } from "zod";
 import { quantile } from "../../src/capacity/quantile.ts";
 import type { Catalog } from "../../src/catalog/catalog.ts";
-import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
-import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
-import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
 import { sleep, systemClock } from "../../src/core/clock.ts";
-import { silentLog } from "../../src/core/log.ts";
-import { systemRandom } from "../../src/core/random.ts";
-import { startPostgres, type PostgresServer } from "../peers/postgres-server.ts";
+import { startPostgres } from "../peers/postgres-server.ts";
 import { defineBenchmark, type Side } from "../suite/benchmark.ts";
 import { anExtent, aTable, commit, SECOND_NS } from "../support/commits.ts";
+import { openPostgres, openSqlite } from "../support/open-catalog.ts";
 
 export const benchmark = defineBenchmark({
   name: "catalog/commits",
@@ -42,12 +38,13 @@ export const benchmark = defineBenchmark({
       await postgres?.stop();
     };
     try {
-      const sqlite = await openSqlite(folder);
+      const sqlite = await openSqlite(join(folder, "catalog.db"));
       opened.push(sqlite);
       const sides = [sideOf("sqlite", [sqlite], options)];
       if (postgres !== undefined) {
         const catalogs: Catalog[] = [];
-        for (let i = 0; i < nodes; i++) catalogs.push(await openPostgres(postgres));
+        const url = await postgres.createDatabase();
+        for (let i = 0; i < nodes; i++) catalogs.push(await openPostgres(url));
         opened.push(...catalogs);
         sides.push({ ...sideOf("postgres", catalogs, options), processes: () => ({ postgres: postgres.pid }) });
       }
@@ -58,23 +55,6 @@ export const benchmark = defineBenchmark({
     }
   },
 });
-
-function openSqlite(folder: string): Promise<Catalog> {
-  const path = join(folder, "catalog.db");
-  return openSqliteCatalog({ path, clock: systemClock, log: silentLog, migrations: MIGRATIONS, mode: "server" });
-}
-
-function openPostgres({ port }: PostgresServer): Promise<Catalog> {
-  return openPostgresCatalog({
-    url: `postgres://bench@127.0.0.1:${port}/postgres`,
-    clock: systemClock,
-    random: systemRandom,
-    migrations: MIGRATIONS,
-    mode: "server",
-    maxConnections: 16,
-    acquireTimeoutMs: 30_000,
-  });
-}
 
 type Load = { writers: number; extents: number; seconds: number };
 

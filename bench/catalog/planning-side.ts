@@ -1,10 +1,5 @@
-import type { Catalog } from "../../src/catalog/catalog.ts";
-import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
-import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
-import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
-import { systemClock } from "../../src/core/clock.ts";
-import { silentLog } from "../../src/core/log.ts";
-import { systemRandom } from "../../src/core/random.ts";
+import type { CatalogDatabase } from "../../src/catalog/catalog-database.ts";
+import { openPostgres, openSqlite } from "../support/open-catalog.ts";
 
 export type SideName = "sqlite" | "postgres" | "duckdb";
 
@@ -31,23 +26,6 @@ export type PlanningResult = {
 };
 
 /** Opens a catalog as a server does. */
-export function openSide(side: "sqlite" | "postgres", place: string): Promise<Catalog> {
-  if (side === "sqlite") {
-    return openSqliteCatalog({
-      path: place,
-      clock: systemClock,
-      log: silentLog,
-      migrations: MIGRATIONS,
-      mode: "server",
-    });
-  }
-  return openPostgresCatalog({
-    url: place,
-    clock: systemClock,
-    random: systemRandom,
-    migrations: MIGRATIONS,
-    mode: "server",
-    maxConnections: 16,
-    acquireTimeoutMs: 30_000,
-  });
+export function openSide(side: "sqlite" | "postgres", place: string): Promise<CatalogDatabase> {
+  return side === "sqlite" ? openSqlite(place) : openPostgres(place);
 }

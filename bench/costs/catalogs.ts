@@ -1,14 +1,10 @@
 import { join } from "node:path";
 import type { CatalogDatabase } from "../../src/catalog/catalog-database.ts";
-import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
-import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
-import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { silentLog } from "../../src/core/log.ts";
-import { systemRandom } from "../../src/core/random.ts";
 import { Connection } from "../../src/db/postgres/connection.ts";
 import { parsePostgresUrl } from "../../src/db/postgres/url.ts";
 import type { BenchCluster } from "../support/bench-cluster.ts";
+import { openPostgres, openSqlite } from "../support/open-catalog.ts";
 import { cpuSecondsOf } from "../support/process-stats.ts";
 
 /** A catalog of its own that this process opens, and what it has cost so far. */
@@ -28,13 +24,7 @@ export async function withSqlite<T>(
   name: string,
   task: (on: MeasuredCatalog) => Promise<T>,
 ): Promise<T> {
-  const catalog = await openSqliteCatalog({
-    path: join(folder, `${name}.db`),
-    clock: systemClock,
-    log: silentLog,
-    migrations: MIGRATIONS,
-    mode: "server",
-  });
+  const catalog = await openSqlite(join(folder, `${name}.db`));
   try {
     return await task({ kind: "sqlite", catalog, ownCpuSeconds, databaseCpuSeconds: () => 0, walBytes: noWal });
   } finally {
@@ -48,15 +38,7 @@ export async function withPostgres<T>(
   name: string,
   task: (on: MeasuredCatalog) => Promise<T>,
 ): Promise<T> {
-  const catalog = await openPostgresCatalog({
-    url: await newDatabase(cluster.local.catalogUrl, name),
-    clock: systemClock,
-    random: systemRandom,
-    migrations: MIGRATIONS,
-    mode: "server",
-    maxConnections: 16,
-    acquireTimeoutMs: 30_000,
-  });
+  const catalog = await openPostgres(await newDatabase(cluster.local.catalogUrl, name));
   const pid = cluster.pids.get("postgres") ?? 0;
   try {
     return await task({

@@ -3,10 +3,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { ANONYMOUS, type Caller } from "../../src/auth/caller.ts";
 import { ownerFilterWithin } from "../../src/auth/owner.ts";
-import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
-import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
 import type { CatalogDatabase } from "../../src/catalog/catalog-database.ts";
-import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { uuidV7Source } from "../../src/core/ids.ts";
 import { silentLog } from "../../src/core/log.ts";
@@ -15,6 +12,7 @@ import { Fabric } from "../../src/fabric/fabric.ts";
 import { JobKinds } from "../../src/fabric/kinds.ts";
 import { startPostgres } from "../peers/postgres-server.ts";
 import { defineBenchmark, type Side } from "../suite/benchmark.ts";
+import { openPostgres, openSqlite } from "../support/open-catalog.ts";
 import { quantile } from "../../src/capacity/quantile.ts";
 
 export const benchmark = defineBenchmark({
@@ -44,7 +42,7 @@ export const benchmark = defineBenchmark({
       const server = await startPostgres();
       if (server !== undefined) {
         ends.push(() => server.stop());
-        const catalog = await openPostgres(await server.createDatabase());
+        const catalog = await openPostgres(await server.createDatabase(), SESSIONS);
         sides.push({ ...(await sideOf("postgres", catalog, plan, ends)), processes: () => ({ postgres: server.pid }) });
       }
       return { sides, close };
@@ -58,18 +56,10 @@ export const benchmark = defineBenchmark({
 const KINDS = ["bench.a", "bench.b", "bench.c", "bench.d"];
 const AT_ONCE = 500;
 const PAGE = 50;
+const SESSIONS = 10;
 const ANN: Caller = { ...ANONYMOUS, kind: "session", subject: "ann", role: "write" };
 
 type Plan = { jobs: number; own: number; lists: number };
-
-function openSqlite(path: string): Promise<CatalogDatabase> {
-  return openSqliteCatalog({ path, clock: systemClock, log: silentLog, migrations: MIGRATIONS, mode: "server" });
-}
-
-function openPostgres(url: string): Promise<CatalogDatabase> {
-  const common = { clock: systemClock, random: systemRandom, mode: "server", maxConnections: 10 } as const;
-  return openPostgresCatalog({ ...common, url, migrations: MIGRATIONS, acquireTimeoutMs: 30_000 });
-}
 
 /** Fills the catalog with jobs. That a list has the caller's jobs and no others is checked each time. */
 async function sideOf(

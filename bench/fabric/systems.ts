@@ -1,11 +1,8 @@
-import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
-import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
-import { systemClock } from "../../src/core/clock.ts";
-import { systemRandom } from "../../src/core/random.ts";
 import type { Fabric } from "../../src/fabric/fabric.ts";
 import type { Job } from "../../src/fabric/job.ts";
 import { loadPeer } from "../peers/install.ts";
 import { BENCH_JOB, fabricOn, runJobsOf, type JobSystem } from "../support/fabric.ts";
+import { openPostgres } from "../support/open-catalog.ts";
 
 /** `onRun` is the handler: it is told the number that the job was enqueued with. */
 export type StartSystem = (url: string, workers: number, onRun: (n: number) => void) => Promise<JobSystem>;
@@ -20,15 +17,7 @@ async function startFabric(url: string, workers: number, onRun: (n: number) => v
 
 /** The fabric of one node, as a role makes it. */
 export async function openFabric(url: string) {
-  const catalog = await openPostgresCatalog({
-    url,
-    clock: systemClock,
-    random: systemRandom,
-    migrations: MIGRATIONS,
-    mode: "server",
-    maxConnections: SESSIONS,
-    acquireTimeoutMs: 30_000,
-  });
+  const catalog = await openPostgres(url, SESSIONS);
   const fabric = fabricOn(catalog);
   const close = async () => {
     fabric.close();
