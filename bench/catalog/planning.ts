@@ -3,65 +3,95 @@ import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { median } from "../../src/capacity/quantile.ts";
 import type { NewExtent } from "../../src/catalog/catalog.ts";
 import { startPostgres } from "../peers/postgres-server.ts";
 import { QueryClient } from "../query/query-client.ts";
-import { readArguments } from "../support/arguments.ts";
-import { withTemporaryFolder } from "../support/data-file.ts";
-import { median } from "../../src/capacity/quantile.ts";
-import { machine, MIB, printTable, shown } from "../support/report.ts";
-import { startBenchServer } from "../support/server.ts";
+import { defineBenchmark, type Side } from "../suite/benchmark.ts";
 import { anExtent, aTable, commit, SECOND_NS } from "../support/commits.ts";
+import { MIB } from "../support/report.ts";
+import { startBenchServer } from "../support/server.ts";
 import { openDuckDbExtents } from "./duckdb-extents.ts";
 import { openSide, type PlanningJob, type PlanningResult, type SideName } from "./planning-side.ts";
 
-/**
- * Question: with very many extents in the catalog, how long does it take to plan a query that reads ten of them, cold
- * and warm, and to list them all; how much memory is that; and what does it make of a query over HTTP? Against DuckDB
- * with a table of its own of the same records, asked for the same ones.
- *
- *     node bench/catalog/planning.ts [--extents 1000000] [--rounds 3] [--plans 21]
- *
- * `plan` and `list` are taken in a process of their own that opens the catalog: the first plan is cold.
- */
-const OPTIONS = {
-  extents: { type: "string", default: "1000000" },
-  rounds: { type: "string", default: "3" },
-  plans: { type: "string", default: "21" },
-} as const;
+const count = z.coerce.number().int().positive();
+
+export const benchmark = defineBenchmark({
+  name: "catalog/planning",
+  question:
+    "With very many extents in the catalog, on SQLite and on PostgreSQL, how long does it take to plan a query that reads " +
+    "ten of them, cold and warm, and to list them all; how much memory is that; and what does it make of a query over " +
+    "HTTP? Against DuckDB with a table of its own of the same records?",
+  notMeasured:
+    "Extents themselves. Plans and lists are taken in a process of their own that opens the catalog, whose first plan is " +
+    "cold; all sides must plan the same extents. The queries over HTTP read none. Where PostgreSQL is not installed, its " +
+    "side is left out.",
+  options: z.strictObject({
+    extents: count.default(1_000_000).describe("in one table"),
+    plans: count.default(21).describe("of one round, of which the median counts"),
+  }),
+  measures: {
+    firstPlan: { unit: "ms", better: "less", doc: "the first plan of a process" },
+    plan: { unit: "ms", better: "less", doc: "a plan after that" },
+    planMemory: { unit: "MiB", better: "less", doc: "resident after planning, above what the open catalog takes" },
+    list: { unit: "ms", better: "less", doc: "all extents, each as an object" },
+    listMemory: { unit: "MiB", better: "less", doc: "the most while listing, above what the open catalog takes" },
+    firstQuery: { unit: "ms", better: "less", doc: "over HTTP: the first query of a server" },
+    query: { unit: "ms", better: "less", doc: "over HTTP: a query after that" },
+    firstListing: { unit: "ms", better: "less", doc: "over HTTP: the first count of system.extents" },
+    listing: { unit: "ms", better: "less", doc: "over HTTP: a count of system.extents after that" },
+    idle: { unit: "MiB", better: "less", doc: "resident memory of the server before its first query" },
+    above: { unit: "MiB", better: "less", doc: "the most memory of the server above that" },
+  },
+  rounds: 3,
+  hasPeers: true,
+  open: async ({ extents, plans }, { folder }) => {
+    const home = join(folder, "home");
+    await mkdir(home, { recursive: true });
+    const postgres = await startPostgres();
+    const close = async () => {
+      await postgres?.stop();
+    };
+    try {
+      const places: [SideName, string][] = [["sqlite", join(home, "catalog.db")]];
+      if (postgres !== undefined) places.push(["postgres", await postgres.createDatabase()]);
+      places.push(["duckdb", join(folder, "extents.duckdb")]);
+      const seeded = await seed(places, extents);
+      const check = sameFound();
+      const sideOf = (one: Seeded): Side => ({
+        name: one.side,
+        round: async () => {
+          const planned = await runChild({ ...one, extents, plans });
+          check(one.side, planned.found);
+          const asked = one.side === "duckdb" ? {} : await overHttp({ ...one, home, extents, plans });
+          return { ...valuesOf(planned), ...asked };
+        },
+        processes: () => (one.side === "postgres" && postgres !== undefined ? { postgres: postgres.pid } : {}),
+      });
+      return { sides: seeded.map(sideOf), close };
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  },
+});
 
 const TABLE = "planning";
 const EXTENTS_PER_COMMIT = 1_000;
+const LISTINGS = 3;
 const CHILD = fileURLToPath(new URL("./planning-child.ts", import.meta.url));
 
+/** Throws for a plan of other extents than the first one. */
+function sameFound(): (side: SideName, found: string) => void {
+  let first: string | undefined;
+  return (side, found) => {
+    first ??= found;
+    if (found !== first) throw new Error(`${side} plans ${found}, others ${first}`);
+  };
+}
+
 type Seeded = { side: SideName; place: string; tableId: number };
-
-export async function main(args: readonly string[]): Promise<void> {
-  const options = readArguments(args, OPTIONS);
-  const [extents, rounds, plans] = [options.count("extents"), options.count("rounds"), options.count("plans")];
-  console.log(machine());
-  await withTemporaryFolder(async (folder) => {
-    const home = join(folder, "home");
-    await mkdir(home);
-    const postgres = await startPostgres();
-    try {
-      const places: [SideName, string][] = [
-        ["sqlite", join(home, "catalog.db")],
-        ...(postgres === undefined ? [] : [["postgres", postgresUrl(postgres.port)] satisfies [SideName, string]]),
-        ["duckdb", join(folder, "extents.duckdb")],
-      ];
-      const sides = await seed(places, extents);
-      await comparePlans(sides, { extents, rounds, plans });
-      await compareQueries(sides, { home, extents, plans });
-    } finally {
-      await postgres?.stop();
-    }
-  });
-}
-
-function postgresUrl(port: number): string {
-  return `postgres://bench@127.0.0.1:${port}/postgres`;
-}
 
 /** Gives all sides the same extents. */
 async function seed(places: readonly [SideName, string][], count: number): Promise<Seeded[]> {
@@ -99,44 +129,6 @@ async function openSeeder(side: SideName, place: string): Promise<Seeder> {
   };
 }
 
-/** Each side in turn, in fresh processes; all must find the same extents. */
-async function comparePlans(
-  sides: readonly Seeded[],
-  { extents, rounds, plans }: { extents: number; rounds: number; plans: number },
-): Promise<void> {
-  const results = new Map<Seeded, PlanningResult[]>(sides.map((side) => [side, []]));
-  for (let round = 0; round < rounds; round++) {
-    let found: string | undefined;
-    for (const side of sides) {
-      const result = await runChild({ ...side, extents, plans });
-      found ??= result.found;
-      if (result.found !== found) throw new Error(`${side.side} plans ${result.found}, others ${found}`);
-      results.get(side)?.push(result);
-    }
-  }
-  const columns: [string, (result: PlanningResult) => number][] = [
-    ["first plan ms", (result) => result.firstPlanMs],
-    ["plan ms", (result) => result.planMs],
-    ["MiB for planning", (result) => result.planBytes / MIB],
-    ["list ms", (result) => result.listMs],
-    ["MiB for listing", (result) => result.listBytes / MIB],
-  ];
-  const of = (side: Seeded, figure: (result: PlanningResult) => number) =>
-    median((results.get(side) ?? []).map(figure));
-  console.log(`\n${extents} extents: planning a query that reads ten, and listing all`);
-  printTable(
-    ["", ...columns.map(([name]) => name)],
-    sides.map((side) => [side.side, ...columns.map(([, figure]) => shown(of(side, figure)))]),
-  );
-  const peer = sides.at(-1);
-  for (const side of sides) {
-    if (peer === undefined || side === peer) continue;
-    const ratio = (figure: (result: PlanningResult) => number) => shown(of(side, figure) / of(peer, figure));
-    const [first, plan, list] = [columns[0], columns[1], columns[3]].map((column) => ratio(column?.[1] ?? (() => NaN)));
-    console.log(`${side.side} / ${peer.side}: first plan ${first}×, plan ${plan}×, list ${list}× the time`);
-  }
-}
-
 async function runChild(job: PlanningJob): Promise<PlanningResult> {
   const child = fork(CHILD, [JSON.stringify(job)], { execArgv: [], stdio: ["ignore", "inherit", "inherit", "ipc"] });
   const ended = once(child, "exit");
@@ -148,43 +140,46 @@ async function runChild(job: PlanningJob): Promise<PlanningResult> {
   return result;
 }
 
-/** Queries that read no extent, so that planning and listing are all there is to them. */
-async function compareQueries(
-  sides: readonly Seeded[],
-  { home, extents, plans }: { home: string; extents: number; plans: number },
-): Promise<void> {
-  const planned = `SELECT count(*) AS n FROM ${TABLE} WHERE "at" >= make_timestamp_ns(${BigInt(extents + 1) * SECOND_NS})`;
-  const listed = "SELECT count(*) AS n FROM system.extents";
-  const rows: string[][] = [];
-  for (const { side, place } of sides) {
-    if (side === "duckdb") continue;
-    const server = await startBenchServer({ home, env: side === "postgres" ? { ENGINE_CATALOG_URL: place } : {} });
-    const client = new QueryClient(server.url, { database: "bench" });
-    try {
-      const idleBytes = server.memory().residentBytes;
-      const ask = async (sql: string, n: number) => {
-        const { body, ms } = await client.run(sql, { keep: true });
-        if (body !== `{"n":${n}}\n`) throw new Error(`${side} answers ${body}`);
-        return ms;
-      };
-      const askOften = async (sql: string, n: number, times: number) => {
-        const first = await ask(sql, n);
-        const more: number[] = [];
-        for (let i = 0; i < times; i++) more.push(await ask(sql, n));
-        return [first, median(more)];
-      };
-      const figures = [...(await askOften(planned, 0, plans)), ...(await askOften(listed, extents, LISTINGS))];
-      const peakBytes = server.memory().peakBytes - idleBytes;
-      rows.push([side, ...figures.map(shown), shown(idleBytes / MIB), shown(peakBytes / MIB)]);
-    } finally {
-      client.close();
-      await server.stop();
-    }
-  }
-  console.log("\nover HTTP, milliseconds: a query that reads none of them, and SELECT count(*) FROM system.extents");
-  printTable(["", "first query", "query", "first listing", "listing", "idle MiB", "MiB above"], rows);
+function valuesOf({ firstPlanMs, planMs, planBytes, listMs, listBytes }: PlanningResult): Record<string, number> {
+  return {
+    firstPlan: firstPlanMs,
+    plan: planMs,
+    planMemory: planBytes / MIB,
+    list: listMs,
+    listMemory: listBytes / MIB,
+  };
 }
 
-const LISTINGS = 3;
+type HttpJob = Pick<Seeded, "side" | "place"> & { home: string; extents: number; plans: number };
 
-if (import.meta.main) await main(process.argv.slice(2));
+/** Queries that read no extent, so that planning and listing are all there is to them. */
+async function overHttp({ side, place, home, extents, plans }: HttpJob): Promise<Record<string, number>> {
+  const planned = `SELECT count(*) AS n FROM ${TABLE} WHERE "at" >= make_timestamp_ns(${BigInt(extents + 1) * SECOND_NS})`;
+  const listed = "SELECT count(*) AS n FROM system.extents";
+  const server = await startBenchServer({ home, env: side === "postgres" ? { ENGINE_CATALOG_URL: place } : {} });
+  const client = new QueryClient(server.url, { database: "bench" });
+  try {
+    const idleBytes = server.memory().residentBytes;
+    const ask = async (sql: string, n: number) => {
+      const { body, ms } = await client.run(sql, { keep: true });
+      if (body !== `{"n":${n}}\n`) throw new Error(`${side} answers ${body}`);
+      return ms;
+    };
+    const askOften = async (sql: string, n: number, times: number) => {
+      const more: number[] = [];
+      for (let i = 0; i < times; i++) more.push(await ask(sql, n));
+      return median(more);
+    };
+    return {
+      firstQuery: await ask(planned, 0),
+      query: await askOften(planned, 0, plans),
+      firstListing: await ask(listed, extents),
+      listing: await askOften(listed, extents, LISTINGS),
+      idle: idleBytes / MIB,
+      above: (server.memory().peakBytes - idleBytes) / MIB,
+    };
+  } finally {
+    client.close();
+    await server.stop();
+  }
+}

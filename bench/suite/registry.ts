@@ -7,6 +7,7 @@ export const BENCHMARKS: Registry = {
   "agent/dream": () => import("../agent/dream.ts"),
   "backup/copy": () => import("../backup/copy.ts"),
   "catalog/commits": () => import("../catalog/commits.ts"),
+  "catalog/planning": () => import("../catalog/planning.ts"),
   "compaction/merge": () => import("../compaction/merge.ts"),
   "fabric/claims": () => import("../fabric/claims.ts"),
   "fabric/jobs": () => import("../fabric/jobs.ts"),
