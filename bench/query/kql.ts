@@ -15,7 +15,7 @@ export const benchmark = defineBenchmark({
   name: "query/kql",
   question: "What does a query in KQL cost against the same query written by hand in SQL, over HTTP and warm?",
   notMeasured:
-    "The first query of a server (query/kql-start), and how long translation takes by itself (bench/query/kql-corpus.ts). Both " +
+    "The first query of a server (query/kql-start), and how long translation takes by itself (query/kql-corpus). Both " +
     "texts of a query must read the same extents and bytes.",
   options: z.strictObject({
     rows: count.default(1_000_000).describe("of events"),

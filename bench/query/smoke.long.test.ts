@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { withTemporaryFolder } from "../support/data-file.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
-import { main as runCorpus } from "./kql-corpus.ts";
+import { main } from "../main.ts";
 import { mustBeSame } from "./same-rows.ts";
 
 /** The query benchmarks in their smallest form: that they run and that their sides agree, not how fast. */
@@ -40,16 +40,16 @@ test("queries in KQL are read from files of all kinds, translated, and their ref
     );
     await writeFile(
       join(folder, "two.md"),
-      "# Title\n```kql\nLogs | project Time, Text | take 5\n```\ntext\n```\nLogs | evaluate autocluster()\n```\n",
+      "# Title\n```bash\nls | wc\n```\nwords | more words of a sentence\n```kql\nLogs | project Time, Text | take 5\n```\ntext\n```\nLogs | evaluate autocluster()\n```\n",
     );
     await writeFile(
       join(folder, "three.yaml"),
       "id: x\nquery: |\n  Logs\n  | join (Users) on Id\n  | count\nversion: 1\n",
     );
-    await runCorpus([folder, "--rounds", "1"]);
+    await main(["run", "query/kql-corpus", "--folders", folder, "--rounds", "1", "--out", folder]);
   });
   const text = printed.join("\n");
-  expect(text).toMatch(/^translated +3( +[0-9.]+){4}$/m);
-  expect(text).toContain("3 of 4 are translated: 75.0 %");
-  expect(text).toMatch(/autocluster.* 1 +25\.0 %$/m);
+  expect(text).toMatch(/^all +share +0\.75 /m);
+  expect(text).toMatch(/^translated +p99 +[0-9.]+ /m);
+  expect(text).toMatch(/^marked: 1 of 4 are refused: .*autocluster/m);
 });

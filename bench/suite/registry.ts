@@ -37,6 +37,7 @@ export const BENCHMARKS: Registry = {
   "query/fresh": () => import("../query/fresh.ts"),
   "query/half-fresh": () => import("../query/half-fresh.ts"),
   "query/kql": () => import("../query/kql.ts"),
+  "query/kql-corpus": () => import("../query/kql-corpus.ts"),
   "query/kql-start": () => import("../query/kql-start.ts"),
   "query/ndjson": () => import("../query/ndjson.ts"),
   "query/planning": () => import("../query/planning.ts"),

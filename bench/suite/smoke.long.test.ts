@@ -46,6 +46,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "query/fresh": ["--rows", "2400", "--times", "1", "--extentRows", "800"],
   "query/half-fresh": ["--rows", "2400", "--times", "1", "--extentRows", "800"],
   "query/kql": ["--rows", "2400", "--times", "1", "--extentRows", "800"],
+  "query/kql-corpus": ["--times", "1"],
   "query/kql-start": ["--rows", "1000"],
   "query/ndjson": ["--rows", "1000"],
   "query/planning": ["--extents", "100", "--extentRows", "100", "--times", "5"],

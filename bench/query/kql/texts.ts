@@ -24,9 +24,13 @@ const SOURCES: readonly { name: RegExp; texts: (content: string) => string[] }[]
 
 const UNDER_QUERY = /^query: *[|>][-+]?\d* *\n((?:(?: {2,}.*|[ \t]*)\n)+)/gm;
 
+/** Fences of other languages are matched too: where one ends, none begins. */
 function fenced(content: string): string[] {
-  return [...content.matchAll(/^```(?:kql|kusto|csl|)[ \t]*\r?\n([\s\S]*?)^[ \t]*```/gim)].map(([, body = ""]) => body);
+  const fences = content.matchAll(/^```([^\s`]*)[^\n]*\n([\s\S]*?)^[ \t]*```/gm);
+  return [...fences].flatMap(([, language = "", body = ""]) => (LANGUAGES.has(language.toLowerCase()) ? [body] : []));
 }
+
+const LANGUAGES: ReadonlySet<string> = new Set(["kql", "kusto", "csl", ""]);
 
 function withoutMark(content: string): string {
   return content.replace(/^\uFEFF/, "");
