@@ -1,162 +1,114 @@
-import { setTimeout } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { entityId, edgeId } from "../../src/knowledge/memory/ids.ts";
-import { DEFAULT_NAMESPACE, type EdgeRecord, type NodeRecord } from "../../src/knowledge/memory/model.ts";
-import { wireEdge, wireNode } from "../../src/knowledge/memory/wire.ts";
-import { readArguments } from "../support/arguments.ts";
-import { withTemporaryFolder } from "../support/data-file.ts";
-import { HttpConnection } from "../support/http-connection.ts";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
 import { quantile } from "../../src/capacity/quantile.ts";
-import { machine, MIB, printTable, shown } from "../support/report.ts";
-import { startBenchServer, type BenchServer } from "../support/server.ts";
-import { startEmbeddings } from "./embeddings.ts";
-import { corpusOf, type Corpus } from "./texts.ts";
+import { defineBenchmark, type Measure, type Side } from "../suite/benchmark.ts";
+import { HttpConnection } from "../support/http-connection.ts";
+import { MIB } from "../support/report.ts";
+import type { BenchServer } from "../support/server.ts";
+import { CATALOGS, importAll, openMemoryServers, post, untilEmbedded, withDerivedIds } from "./filling.ts";
+import { corpusOf } from "./texts.ts";
 
-/**
- * Question: what do a question, by the route and by MCP, and a save take over HTTP, with PageRank and without, how many
- * records does an import take in a second, and how long does a server that starts on all of them take until it has
- * answered a first question, and what does it hold then?
- *
- *     node bench/memory/serve.ts [--memories 100000] [--edges 400000] [--questions 500] [--saves 200] [--catalog URL]
- *         [--dimensions 384]
- *
- * One client asks one thing after the other. The catalog is a file unless a URL of an empty PostgreSQL database is given.
- * With `--dimensions` memories and questions have vectors of so many, from a provider on this machine that hardly
- * computes.
- */
-const OPTIONS = {
-  memories: { type: "string", default: "100000" },
-  edges: { type: "string", default: "400000" },
-  questions: { type: "string", default: "500" },
-  saves: { type: "string", default: "200" },
-  catalog: { type: "string" },
-  dimensions: { type: "string" },
-} as const;
+const count = z.coerce.number().int().positive();
 
-/** Items in one import. */
-const IMPORTED = 5_000;
-
-export async function main(args: readonly string[]): Promise<void> {
-  const options = readArguments(args, OPTIONS);
-  console.log(machine());
-  const [memories, edges, questions] = [options.count("memories"), options.count("edges"), options.count("questions")];
-  const corpus = withDerivedIds(corpusOf({ memories, edges, questions, seed: 1 }));
-  const catalog = options.text("catalog");
-  const hasVectors = options.text("dimensions") !== undefined;
-  const embeddings = hasVectors ? await startEmbeddings(options.count("dimensions")) : undefined;
-  await withTemporaryFolder(async (home) => {
-    const start = (env: Record<string, string>) =>
-      startBenchServer({
-        home,
-        env: { ...env, ...embeddings?.env, ...(catalog !== undefined && { ENGINE_CATALOG_URL: catalog }) },
-        tables: [],
+export const benchmark = defineBenchmark({
+  name: "memory/serve",
+  question:
+    "What do a question, by the route and by MCP, and a save take over HTTP, with PageRank and without; and how long does a " +
+    "server that starts on very many memories take until it has answered a first question, and what does it hold then?",
+  notMeasured:
+    "The import (memory/import), and several clients at once: one asks one thing after the other, and the first fifth " +
+    "warms up. Vectors come from a provider on this machine that hardly computes.",
+  options: z.strictObject({
+    memories: count.default(100_000).describe("with a text each"),
+    edges: count.default(400_000).describe("between them"),
+    questions: count.default(500).describe("in one round, by each way"),
+    saves: count.default(200).describe("in one round"),
+    dimensions: z.coerce.number().int().nonnegative().default(0).describe("of vectors; 0 for none"),
+    catalog: z.enum(CATALOGS).default("sqlite").describe(CATALOGS.join(", ")),
+  }),
+  measures: {
+    listening: { unit: "ms", better: "less", doc: "from the start of a server until it listens" },
+    first: { unit: "ms", better: "less", doc: "from the start of a server until it has answered a first question" },
+    firstCpu: { unit: "CPU ms", better: "less", doc: "of the first question" },
+    held: { unit: "MiB", better: "less", doc: "resident memory after the first question, above that before" },
+    resident: { unit: "MiB", better: "less", doc: "resident memory after the first question" },
+    ...waits("question", "a question by the route"),
+    ...waits("mcp", "a question by MCP"),
+    ...waits("save", "a save"),
+  },
+  rounds: 3,
+  open: async ({ memories, edges, questions, saves, dimensions, catalog }, { folder, seed }) => {
+    const corpus = withDerivedIds(corpusOf({ memories, edges, questions, seed }));
+    const home = join(folder, "home");
+    await mkdir(home, { recursive: true });
+    const servers = await openMemoryServers({ name: "memory/serve", catalog, dimensions });
+    const { processes, close } = servers;
+    try {
+      const url = await servers.newCatalog();
+      const filling = await servers.start(home, url);
+      try {
+        await importAll(filling, corpus);
+        await untilEmbedded(filling);
+      } finally {
+        await filling.stop();
+      }
+      let done = 0;
+      const sideOf = (name: string, ppr: string): Side => ({
+        name,
+        round: async () => {
+          const startedMs = performance.now();
+          const server = await servers.start(home, url, { ENGINE_MEMORY_PPR: ppr });
+          try {
+            return await measure(server, { startedMs, questions: corpus.questions, saved: savesOf(done++, saves) });
+          } finally {
+            await server.stop();
+          }
+        },
+        processes,
       });
-    await fill(await start({}), corpus);
-    for (const ppr of ["0", "1"]) {
-      const startedMs = performance.now();
-      const server = await start({ ENGINE_MEMORY_PPR: ppr });
-      await measure(server, { ppr, startedMs, corpus, saves: options.count("saves") });
+      return { sides: [sideOf("engine", "0"), sideOf("engine, PPR", "1")], close };
+    } catch (error) {
+      await close();
+      throw error;
     }
-  }).finally(() => embeddings?.stop());
+  },
+});
+
+function waits(name: string, doc: string): Record<string, Measure> {
+  return {
+    [name]: { unit: "ms", better: "less", doc: `${doc}: median` },
+    [`${name}P95`]: { unit: "ms", better: "less", doc: `${doc}: but for 5 %` },
+    [`${name}Cpu`]: { unit: "CPU ms", better: "less", doc: `${doc}: of the server` },
+  };
 }
 
-/** Entities and edges have the ids that follow from what they are about, or they are not accepted. */
-function withDerivedIds({ nodes, edges, questions }: Corpus): Corpus {
-  const ids = new Map<string, string>();
-  const derived = nodes.map((node): NodeRecord => {
-    if (node.kind === "memory") return node;
-    const id = entityId(node.realm, node.entityKind ?? "", node.name ?? "");
-    ids.set(node.id, id);
-    return { ...node, id };
-  });
-  const ended = edges.map((edge): EdgeRecord => {
-    const ends = { ...edge, src: ids.get(edge.src) ?? edge.src, dst: ids.get(edge.dst) ?? edge.dst };
-    return { ...ends, id: edgeId({ ...ends, namespace: DEFAULT_NAMESPACE }) };
-  });
-  const apart = new Map(ended.map((edge) => [edge.id, edge]));
-  return { nodes: derived, edges: [...apart.values()], questions };
+/** That no other round has saved. */
+function savesOf(round: number, count: number): unknown[] {
+  return Array.from({ length: count }, (_, i) => ({ memory_nodes: [{ content: `saved ${round} ${i}` }] }));
 }
 
-async function fill(server: BenchServer, { nodes, edges }: Corpus): Promise<void> {
-  try {
-    const startedMs = performance.now();
-    for (let at = 0; at < nodes.length; at += IMPORTED) {
-      await post(server, "import", { memory_nodes: nodes.slice(at, at + IMPORTED).map(wireNode) });
-    }
-    for (let at = 0; at < edges.length; at += IMPORTED) {
-      await post(server, "import", { memory_edges: edges.slice(at, at + IMPORTED).map(wireEdge) });
-    }
-    const seconds = (performance.now() - startedMs) / 1000;
-    const count = nodes.length + edges.length;
-    console.log(`import: ${count} records in ${shown(seconds)} s, ${shown(count / seconds)} a second`);
-    const embeddedMs = await untilEmbedded(server);
-    if (embeddedMs !== undefined) console.log(`all have vectors ${shown(embeddedMs / 1000)} s later`);
-  } finally {
-    await server.stop();
-  }
-}
+type Load = { startedMs: number; questions: readonly string[]; saved: readonly unknown[] };
 
-/** Resolves to how long that took; undefined where there is no model. */
-async function untilEmbedded(server: BenchServer): Promise<number | undefined> {
-  const startedMs = performance.now();
-  for (;;) {
-    const response = await fetch(`${server.url}/v1/agent/memory/overview`);
-    const { embedding } = (await response.json()) as { embedding: { state: string; reason: string | null } };
-    if (embedding.state === "off") return undefined;
-    if (embedding.state === "failing") throw new Error(`vectors cannot be had: ${embedding.reason}`);
-    if (embedding.state === "ready") return performance.now() - startedMs;
-    await setTimeout(POLL_MS);
-  }
-}
-
-const POLL_MS = 500;
-
-async function post(server: BenchServer, route: string, body: unknown): Promise<void> {
-  const response = await fetch(`${server.url}/v1/agent/memory/${route}`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(body),
-  });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${route} answered ${response.status}: ${text}`);
-}
-
-async function measure(
-  server: BenchServer,
-  { ppr, startedMs, corpus, saves }: { ppr: string; startedMs: number; corpus: Corpus; saves: number },
-): Promise<void> {
-  try {
-    const before = { cpu: server.cpuSeconds(), bytes: server.memory().residentBytes };
-    const listeningMs = performance.now() - startedMs;
-    const [first = ""] = corpus.questions;
-    await post(server, "query", { query: first });
-    const readyMs = performance.now() - startedMs;
-    const cpuMs = (server.cpuSeconds() - before.cpu) * 1000;
-    const { residentBytes } = server.memory();
-    const [own, all] = [shown((residentBytes - before.bytes) / MIB), shown(residentBytes / MIB)];
-    console.log(
-      `ENGINE_MEMORY_PPR=${ppr}: listening after ${shown(listeningMs)} ms, first answer after ${shown(readyMs)} ms ` +
-        `(${shown(cpuMs)} of CPU for it), ${own} MiB more resident, ${all} in all`,
-    );
-    const asked = await timed(
-      server,
-      "/v1/agent/memory/query",
-      corpus.questions.map((query) => ({ query })),
-    );
-    const called = await timed(server, "/mcp/v1", corpus.questions.map(recallCall));
-    const said = Array.from({ length: saves }, (_, i) => ({ memory_nodes: [{ content: `saved ${ppr} ${i}` }] }));
-    const saved = await timed(server, "/v1/agent/memory/import", said);
-    printTable(
-      ["", "p50 ms", "p95 ms", "CPU ms each"],
-      [
-        ["question", ...asked],
-        ["the same by MCP", ...called],
-        ["save", ...saved],
-      ],
-    );
-  } finally {
-    await server.stop();
-  }
+async function measure(server: BenchServer, { startedMs, questions, saved }: Load): Promise<Record<string, number>> {
+  const before = { cpu: server.cpuSeconds(), bytes: server.memory().residentBytes };
+  const listening = performance.now() - startedMs;
+  const [query = ""] = questions;
+  await post(server, "query", { query });
+  const first = performance.now() - startedMs;
+  const firstCpu = (server.cpuSeconds() - before.cpu) * 1_000;
+  const { residentBytes } = server.memory();
+  const asked = questions.map((text) => ({ query: text }));
+  return {
+    listening,
+    first,
+    firstCpu,
+    held: (residentBytes - before.bytes) / MIB,
+    resident: residentBytes / MIB,
+    ...(await timed("question", server, "/v1/agent/memory/query", asked)),
+    ...(await timed("mcp", server, "/mcp/v1", questions.map(recallCall))),
+    ...(await timed("save", server, "/v1/agent/memory/import", saved)),
+  };
 }
 
 function recallCall(query: string, id: number): unknown {
@@ -164,27 +116,37 @@ function recallCall(query: string, id: number): unknown {
 }
 
 /** One after the other; the first fifth warms up. */
-async function timed(server: BenchServer, path: string, bodies: readonly unknown[]): Promise<string[]> {
+async function timed(
+  name: string,
+  server: BenchServer,
+  path: string,
+  bodies: readonly unknown[],
+): Promise<Record<string, number>> {
   const { hostname, port } = new URL(server.url);
   const connection = await HttpConnection.open(hostname, Number(port));
   const warming = Math.floor(bodies.length / 5);
   const times: number[] = [];
-  let cpuBefore = 0;
-  for (const [i, body] of bodies.entries()) {
-    if (i === warming) cpuBefore = server.cpuSeconds();
-    const bytes = Buffer.from(JSON.stringify(body));
-    const head =
-      `POST ${path} HTTP/1.1\r\nHost: ${hostname}\r\nContent-Type: application/json\r\n` +
-      `MCP-Protocol-Version: 2025-11-25\r\nContent-Length: ${bytes.length}\r\n\r\n`;
-    const startedMs = performance.now();
-    const { status, body: text } = await connection.send(head, bytes);
-    times.push(performance.now() - startedMs);
-    if (status >= 300 || text.includes('"isError":true')) throw new Error(`${path} answered ${status}: ${text}`);
+  let cpuBefore = server.cpuSeconds();
+  try {
+    for (const [i, body] of bodies.entries()) {
+      if (i === warming) cpuBefore = server.cpuSeconds();
+      const bytes = Buffer.from(JSON.stringify(body));
+      const head =
+        `POST ${path} HTTP/1.1\r\nHost: ${hostname}\r\nContent-Type: application/json\r\n` +
+        `MCP-Protocol-Version: 2025-11-25\r\nContent-Length: ${bytes.length}\r\n\r\n`;
+      const startedMs = performance.now();
+      const { status, body: text } = await connection.send(head, bytes);
+      times.push(performance.now() - startedMs);
+      if (status >= 300 || text.includes('"isError":true')) throw new Error(`${path} answered ${status}: ${text}`);
+    }
+  } finally {
+    connection.close();
   }
-  const cpuMs = (server.cpuSeconds() - cpuBefore) * 1000;
-  connection.close();
+  const cpuMs = (server.cpuSeconds() - cpuBefore) * 1_000;
   const sorted = Float64Array.from(times.slice(warming)).toSorted();
-  return [quantile(sorted, 0.5), quantile(sorted, 0.95), cpuMs / (bodies.length - warming)].map(shown);
+  return {
+    [name]: quantile(sorted, 0.5),
+    [`${name}P95`]: quantile(sorted, 0.95),
+    [`${name}Cpu`]: cpuMs / (bodies.length - warming),
+  };
 }
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) await main(process.argv.slice(2));
