@@ -4,14 +4,13 @@ import { sleep, systemClock } from "../../src/core/clock.ts";
 import { lacking } from "../../src/core/capabilities.test-kit.ts";
 import { quantile } from "../../src/capacity/quantile.ts";
 import type { SandboxClient } from "../sandbox/client.ts";
+import { RESOURCE_LIMITS } from "../sandbox/limits.ts";
 import type { BenchServer } from "../support/server.ts";
 import { residentBytesOfSandboxes } from "../support/sandbox-processes.ts";
 import type { StepContext } from "./step.ts";
 
 export type SandboxesObservation = NonNullable<Costs["sandboxes"]>;
 
-/** With the disk that sandboxes have by default: such machines are prepared. */
-export const LIMITS = { cpu_cores: 1, memory_mb: 512, disk_mb: 4096, max_processes: 256 };
 /** As a server has by default. */
 const WARM_POOL = 2;
 /** The machine that was taken is replaced by then. */
@@ -20,12 +19,12 @@ const SETTLED_MS = 750;
 /** Why there are no sandboxes here, in a sentence; undefined where there are. */
 export async function whyNoSandboxes(): Promise<string | undefined> {
   try {
-    await import("../sandbox/with-server.ts");
+    const { SANDBOX_NEEDS } = await import("../sandbox/with-server.ts");
+    return lacking(...SANDBOX_NEEDS);
   } catch (error) {
     if (systemCodeOf(error) !== "ERR_MODULE_NOT_FOUND") throw error;
     return "what starts them is not part of a release: measure from the sources";
   }
-  return lacking("root", "mounts", "loop devices", "bwrap", "runc", "mkfs.ext4", "perl");
 }
 
 export async function measureSandboxes(context: StepContext): Promise<SandboxesObservation> {
@@ -33,7 +32,7 @@ export async function measureSandboxes(context: StepContext): Promise<SandboxesO
   const [rounds, lines, idle] = context.brief ? [2, 1_000, 2] : [10, 100_000, 10];
   const used = await withServer({ warmPool: WARM_POOL }, async (server, client) => {
     // The first of a server prepares the image, and fills the pool.
-    await client.remove(await client.create({ resource_limits: LIMITS }));
+    await client.remove(await client.create({ resource_limits: RESOURCE_LIMITS }));
     await sleep(systemClock, SETTLED_MS);
     const started = await startsOf(server, client, rounds, context.signal);
     context.signal.throwIfAborted();
@@ -57,7 +56,7 @@ async function startsOf(
   for (let round = 0; round < rounds; round++) {
     signal.throwIfAborted();
     const startedMs = performance.now();
-    const id = await client.begin({ resource_limits: LIMITS });
+    const id = await client.begin({ resource_limits: RESOURCE_LIMITS });
     const text = await client.exec(id, ["/bin/echo", "hello"]);
     ms[round] = performance.now() - startedMs;
     if (text !== "hello\n") throw new Error(`the command wrote ${JSON.stringify(text)}`);
@@ -73,7 +72,7 @@ async function startsOf(
 
 /** Lines that a command writes as fast as it can. */
 async function eventsOf(client: SandboxClient, lines: number): Promise<number> {
-  const id = await client.create({ resource_limits: LIMITS });
+  const id = await client.create({ resource_limits: RESOURCE_LIMITS });
   const startedMs = performance.now();
   let events = 0;
   for await (const _event of client.events(id, ["/usr/bin/seq", String(lines)])) events++;
@@ -85,11 +84,11 @@ async function eventsOf(client: SandboxClient, lines: number): Promise<number> {
 /** Of one that nobody uses: its own processes, and what the server has of it. */
 async function idleBytesOf(server: BenchServer, client: SandboxClient, count: number): Promise<number> {
   // What only the first one needs is not of each.
-  const first = await client.create({ resource_limits: LIMITS });
+  const first = await client.create({ resource_limits: RESOURCE_LIMITS });
   const residentBytes = () => server.memory().residentBytes + residentBytesOfSandboxes();
   const before = residentBytes();
   const ids: string[] = [];
-  while (ids.length < count) ids.push(await client.create({ resource_limits: LIMITS }));
+  while (ids.length < count) ids.push(await client.create({ resource_limits: RESOURCE_LIMITS }));
   const bytes = Math.max(0, residentBytes() - before) / count;
   for (const id of [first, ...ids]) await client.remove(id);
   return bytes;

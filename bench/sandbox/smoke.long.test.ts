@@ -3,23 +3,11 @@ import { lacks } from "../../src/core/gates.test-kit.ts";
 import { cageProblem } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
 import { main as measureAgents } from "./agents.ts";
-import { main as measureSandboxes } from "./sandboxes.ts";
 
 const printed = keepPrinted();
 
 /** Sandboxes are measured with limits that hold; the kit prints why there are none. */
 const hasCage = cageProblem === undefined;
-
-test.skipIf(!hasCage)("sandboxes are measured", { timeout: 120_000 }, async () => {
-  await measureSandboxes(["--rounds", "1", "--lines", "100", "--file-mb", "2", "--idle", "2"]);
-  const text = printed.join("\n");
-  for (const name of ["runc by hand", "engine, cold", "engine, prepared"]) {
-    expect(text).toMatch(new RegExp(`^${name}( +[0-9.]+){3}$`, "m"));
-  }
-  expect(text).toMatch(/^engine( +[0-9.]+){2}$/m);
-  expect(text).toMatch(/^upload( +[0-9.]+){2}$/m);
-  expect(text).toMatch(/^ {2}the server -?[0-9.]+ MiB$/m);
-});
 
 test.skipIf(!hasCage || lacks("/usr/bin/node"))("agents are measured", { timeout: 120_000 }, async () => {
   await measureAgents(["--prompts", "2", "--deltas", "100", "--listeners", "2", "--rounds", "1"]);

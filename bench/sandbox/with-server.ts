@@ -1,6 +1,25 @@
 import { untilPutAway } from "../../test/sandboxes/sandboxes.test-kit.ts";
+import { lacking, type CapabilityName } from "../../src/core/capabilities.test-kit.ts";
+import { sleep, systemClock } from "../../src/core/clock.ts";
 import { startBenchServer, type BenchServer } from "../support/server.ts";
 import { SandboxClient } from "./client.ts";
+
+/** What a machine must have for sandboxes with a disk of their own, and for the same made by hand. */
+export const SANDBOX_NEEDS: readonly CapabilityName[] = [
+  "root",
+  "mounts",
+  "loop devices",
+  "bwrap",
+  "runc",
+  "mkfs.ext4",
+  "perl",
+];
+
+/** Throws a sentence, for the benchmark of that name, where this machine lacks one of them. */
+export function requireSandboxes(name: string, ...more: readonly CapabilityName[]): void {
+  const problem = lacking(...SANDBOX_NEEDS, ...more);
+  if (problem !== undefined) throw new Error(`${name} needs sandboxes: ${problem}`);
+}
 
 /** A benchmark makes more sandboxes in a minute than people do, and idle ones take less than they may. */
 const ROOMY = {
@@ -13,15 +32,36 @@ const ROOMY = {
 
 export type SandboxServerOptions = { warmPool: number; env?: Readonly<Record<string, string>> };
 
-/** A server with sandboxes, until `use` is done; it has to have deleted its sandboxes. */
+export type SandboxServer = {
+  server: BenchServer;
+  client: SandboxClient;
+  /** Its sandboxes must be deleted before. */
+  stop: () => Promise<void>;
+};
+
+/** A server with sandboxes. */
+export async function startSandboxServer({ warmPool, env = {} }: SandboxServerOptions): Promise<SandboxServer> {
+  const server = await startBenchServer({ env: { ENGINE_SANDBOX_WARM_POOL: String(warmPool), ...ROOMY, ...env } });
+  const stop = () => untilPutAway(server.home).finally(() => server.stop());
+  return { server, client: new SandboxClient(server.url), stop };
+}
+
+/** The same, until `use` is done. */
 export async function withServer<T>(
-  { warmPool, env = {} }: SandboxServerOptions,
+  options: SandboxServerOptions,
   use: (server: BenchServer, client: SandboxClient) => Promise<T>,
 ): Promise<T> {
-  const server = await startBenchServer({ env: { ENGINE_SANDBOX_WARM_POOL: String(warmPool), ...ROOMY, ...env } });
+  const { server, client, stop } = await startSandboxServer(options);
   try {
-    return await use(server, new SandboxClient(server.url));
+    return await use(server, client);
   } finally {
-    await untilPutAway(server.home).finally(() => server.stop());
+    await stop();
   }
+}
+
+const SETTLED_MS = 750;
+
+/** No side pays for what another is still putting away, or preparing for the next. */
+export function settled(): Promise<void> {
+  return sleep(systemClock, SETTLED_MS);
 }

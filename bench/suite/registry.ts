@@ -46,5 +46,9 @@ export const BENCHMARKS: Registry = {
   "query/suite": () => import("../query/suite.ts"),
   "query/tail": () => import("../query/tail.ts"),
   "query/widened": () => import("../query/widened.ts"),
+  "sandbox/create": () => import("../sandbox/create.ts"),
+  "sandbox/idle": () => import("../sandbox/idle.ts"),
+  "sandbox/pause": () => import("../sandbox/pause.ts"),
+  "sandbox/traffic": () => import("../sandbox/traffic.ts"),
   "start/serve": () => import("../start/serve.ts"),
 };

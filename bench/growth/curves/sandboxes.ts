@@ -1,4 +1,5 @@
-import { LIMITS, whyNoSandboxes } from "../../costs/sandboxes.ts";
+import { whyNoSandboxes } from "../../costs/sandboxes.ts";
+import { RESOURCE_LIMITS } from "../../sandbox/limits.ts";
 import { withServer } from "../../sandbox/with-server.ts";
 import { residentBytesOfSandboxes } from "../../support/sandbox-processes.ts";
 import { MIB } from "../../support/report.ts";
@@ -22,7 +23,7 @@ export const curve = defineCurve({
   open: async ({ brief, signal }) => {
     const at = (size: number) =>
       withServer({ warmPool: 0 }, async (server, client) => {
-        const create = () => client.create({ resource_limits: LIMITS });
+        const create = () => client.create({ resource_limits: RESOURCE_LIMITS });
         // The first of a server prepares the image.
         await client.remove(await create());
         const residentBytes = () => server.memory().residentBytes + residentBytesOfSandboxes();
