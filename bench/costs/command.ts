@@ -1,7 +1,7 @@
+import { parseArgs } from "node:util";
 import { writeDurably } from "../../src/core/durable-file.ts";
 import { systemRandom } from "../../src/core/random.ts";
 import { TOO_NOISY } from "../suite/commands/command.ts";
-import { readArguments } from "../support/arguments.ts";
 import { measureCosts, type MeasureOptions } from "./full.ts";
 
 const OPTIONS = {
@@ -18,11 +18,13 @@ export async function runFull(
   args: readonly string[],
   { commit, signal, say }: Pick<MeasureOptions, "commit" | "signal" | "say">,
 ): Promise<number> {
-  const options = readArguments(args, OPTIONS);
-  const [unknown] = options.positionals;
+  const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
+  const [unknown] = positionals;
   if (unknown !== undefined)
     throw new Error(`${unknown} is no option of full; it takes --out FILE, --seed N and --brief`);
-  const [out = "", seed, brief] = [options.text("out"), options.count("seed"), options.has("brief")];
+  const { out, brief = false } = values;
+  const seed = Number(values.seed);
+  if (!Number.isSafeInteger(seed) || seed < 1) throw new Error("--seed takes a positive whole number");
   const { costs, problems } = await measureCosts({ seed, brief, commit, signal, say });
   for (const problem of problems) say(`too noisy: ${problem}`);
   // The figures of a brief run say nothing in any case.

@@ -48,7 +48,11 @@ export const BENCHMARKS: Registry = {
   "query/widened": () => import("../query/widened.ts"),
   "sandbox/create": () => import("../sandbox/create.ts"),
   "sandbox/idle": () => import("../sandbox/idle.ts"),
+  "sandbox/images": () => import("../sandbox/images.ts"),
+  "sandbox/launch": () => import("../sandbox/launch.ts"),
   "sandbox/pause": () => import("../sandbox/pause.ts"),
+  "sandbox/pieces": () => import("../sandbox/pieces.ts"),
+  "sandbox/prompts": () => import("../sandbox/prompts.ts"),
   "sandbox/traffic": () => import("../sandbox/traffic.ts"),
   "start/serve": () => import("../start/serve.ts"),
 };

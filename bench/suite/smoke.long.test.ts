@@ -59,7 +59,11 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "query/widened": ["--rows", "2000", "--times", "1"],
   "sandbox/create": ["--times", "1"],
   "sandbox/idle": ["--sandboxes", "2"],
+  "sandbox/images": [],
+  "sandbox/launch": [],
   "sandbox/pause": ["--times", "1"],
+  "sandbox/pieces": ["--pieces", "100", "--listeners", "2", "--piecesEach", "100"],
+  "sandbox/prompts": ["--prompts", "2"],
   "sandbox/traffic": ["--lines", "100", "--fileMib", "2"],
   "start/serve": ["--idleMs", "500"],
 };
@@ -91,7 +95,16 @@ const MAY_BE_ZERO = new Set([
   "saveCpu",
 ]);
 /** What one thing takes beyond another: on a busy machine that may be less. */
-const DIFFERENCES = new Set(["added", "above", "planMemory", "held", "uploadAbove", "downloadAbove", "server"]);
+const DIFFERENCES = new Set([
+  "added",
+  "addedP95",
+  "above",
+  "planMemory",
+  "held",
+  "uploadAbove",
+  "downloadAbove",
+  "server",
+]);
 
 const printed = keepPrinted();
 let out: string;
@@ -118,7 +131,11 @@ const NEEDS: Readonly<Record<string, readonly CapabilityName[]>> = {
   "query/flight": ["python3-venv"],
   "sandbox/create": SANDBOX_NEEDS,
   "sandbox/idle": SANDBOX_NEEDS,
+  "sandbox/images": SANDBOX_NEEDS,
+  "sandbox/launch": [...SANDBOX_NEEDS, "/usr/bin/node", "git"],
   "sandbox/pause": SANDBOX_NEEDS,
+  "sandbox/pieces": [...SANDBOX_NEEDS, "/usr/bin/node"],
+  "sandbox/prompts": [...SANDBOX_NEEDS, "/usr/bin/node"],
   "sandbox/traffic": SANDBOX_NEEDS,
 };
 

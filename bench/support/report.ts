@@ -1,13 +1,6 @@
-import { cpus, totalmem } from "node:os";
-
 /** How results are summed up and printed. */
 
 export const MIB = 1024 * 1024;
-
-export function machine(): string {
-  const memory = `${(totalmem() / 1024 ** 3).toFixed(0)} GiB`;
-  return `${cpus()[0]?.model ?? "unknown processor"} × ${cpus().length}, ${memory}, ${process.platform}, Node ${process.version}`;
-}
 
 /** A table of text: the first column to the left, the others to the right. */
 export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
