@@ -16,7 +16,7 @@ import type { IngestTarget } from "./ingest-target.ts";
 import { BODIES, sizesOf, type BodiesName } from "./ingest.ts";
 import { measureJobs, type JobsObservation } from "./jobs.ts";
 import { idleBytesOf, idleCoresOf } from "./memory.ts";
-import { settled, type LoadRun } from "./noise.ts";
+import { measuredRun, settled, type LoadRun } from "./noise.ts";
 import { observeQueries, type QueryTarget } from "./queries.ts";
 import { writeRows, type RowsFile } from "./rows-file.ts";
 import type { StepContext } from "./step.ts";
@@ -125,12 +125,8 @@ async function ingestOf(cluster: BenchCluster, mode: Mode, context: StepContext)
     const target = targetIn(cluster, mode, viaEdge);
     for (const [i, name] of bodies.entries()) {
       signal.throwIfAborted();
-      let table = 0;
-      const again = () => {
-        const own = `${viaEdge ? "edge" : "direct"}_${name}_${i}_${table++}`;
-        return observeIngest(target, { name: own, data, ...BODIES[name], tables: 1, ...times });
-      };
-      runs.push({ observation: await again(), again });
+      const measure = (own: string) => observeIngest(target, { name: own, data, ...BODIES[name], tables: 1, ...times });
+      runs.push(await measuredRun(`${viaEdge ? "edge" : "direct"}_${name}_${i}`, measure));
     }
   }
   const observations = await settled(runs);

@@ -7,7 +7,7 @@ import { startBenchServer, type BenchServer } from "../support/server.ts";
 import type { ShapeName } from "../support/shapes.ts";
 import { observeIngest, type IngestLoad } from "./ingest-load.ts";
 import type { IngestTarget } from "./ingest-target.ts";
-import { settled, type LoadRun } from "./noise.ts";
+import { measuredRun, settled, type LoadRun } from "./noise.ts";
 import { writeRows, type RowsFile } from "./rows-file.ts";
 import type { StepContext } from "./step.ts";
 
@@ -90,11 +90,9 @@ async function climb(target: IngestTarget, ladder: Ladder, context: StepContext)
   const requestsPerSecond = new Map<BodiesName, number>();
   const runs: LoadRun[] = [];
   for (const [i, name] of ladder.closedLoop.entries()) {
-    let table = 0;
-    const again = () => observe({ name: `${name}_${i}_${table++}`, data, ...BODIES[name], tables: 1 });
-    const observation = await again();
-    runs.push({ observation, again });
-    requestsPerSecond.set(name, observation.requests / observation.seconds);
+    const run = await measuredRun(`${name}_${i}`, (own) => observe({ name: own, data, ...BODIES[name], tables: 1 }));
+    runs.push(run);
+    requestsPerSecond.set(name, run.observation.requests / run.observation.seconds);
   }
   const observations = await settled(runs);
   for (const name of ladder.manyTables) {

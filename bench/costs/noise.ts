@@ -10,6 +10,16 @@ const MORE_RUNS = 2;
 /** A load as it was measured, and how it is measured again. */
 export type LoadRun = { observation: IngestObservation; again: () => Promise<IngestObservation> };
 
+/** Measures a load; each time under another name, after which its tables are named. */
+export async function measuredRun(
+  name: string,
+  measure: (name: string) => Promise<IngestObservation>,
+): Promise<LoadRun> {
+  let runs = 0;
+  const again = () => measure(`${name}_${runs++}`);
+  return { observation: await again(), again };
+}
+
 /**
  * The observations of those runs. Where two of one load differ too much it is measured again, up to twice, and the two
  * that are the closest count: on a machine that others share, a core is slower at times.
