@@ -6,9 +6,9 @@ import type { Catalog } from "../../src/catalog/catalog.ts";
 import { sleep, systemClock } from "../../src/core/clock.ts";
 import { installPeers } from "../peers/install.ts";
 import { startInProcessPeer, type PeerName } from "../peers/peer.ts";
-import { defineBenchmark } from "../suite/benchmark.ts";
+import { defineBenchmark, type Side as MeasuredSide } from "../suite/benchmark.ts";
 import { mustAgree } from "../support/answers.ts";
-import { startBenchCluster, type ByPart } from "../support/bench-cluster.ts";
+import { startBenchCluster, type ByPart, type ClusterCounts } from "../support/bench-cluster.ts";
 import { answersByBody } from "../support/body-answers.ts";
 import { withCatalog } from "../support/catalog.ts";
 import { DATASET_NAMES, requiredDataset, writeDataset, type DataFile } from "../support/data-file.ts";
@@ -48,6 +48,8 @@ export const benchmark = defineBenchmark({
     idle: { unit: "CPU s", better: "less", doc: "until compaction finds nothing more to do by itself" },
     parquet: { unit: "CPU s", better: "less", doc: "until every row is in Parquet" },
     stores: { unit: "CPU s", better: "less", doc: "of a cluster's PostgreSQL and S3 server, until then" },
+    requests: { unit: "requests/GB", better: "less", doc: "of a cluster to its S3 store, until compaction is idle" },
+    stored: { unit: "MB/GB", better: "less", doc: "sent by a cluster to its S3 store, until compaction is idle" },
     disk: { unit: "MB", better: "less", doc: "of what there is then" },
   },
   rounds: 3,
@@ -70,7 +72,11 @@ export const benchmark = defineBenchmark({
       await close();
       throw error;
     }
-    return { sides: sides.map((side) => ({ name: side.name, round: roundsOf(side, data) })), close };
+    const measured = sides.map((side): MeasuredSide => {
+      const { name, processes = () => ({}) } = side;
+      return { name, round: roundsOf(side, data), processes };
+    });
+    return { sides: measured, close };
   },
 });
 
@@ -86,20 +92,31 @@ const SETTLE_MS = 1_000;
 const COMPACTING = { ENGINE_QUERY_WORKERS: "1", ENGINE_COMPACTION_POLL_SECS: "1" };
 
 /** CPU seconds when all was acknowledged, when nothing more was done by itself, and when all was in place. */
-type Run = { ackedCpu: number; idleCpu: number; cpuSeconds: number; storeCpu?: number; diskBytes: number };
-type Side = { name: string; run(round: string): Promise<Run>; stop(): Promise<void> };
+type Run = { ackedCpu: number; idleCpu: number; cpuSeconds: number; diskBytes: number; stores?: StoresRun };
+/** What a cluster's stores took, and what its S3 store was asked for. */
+type StoresRun = { cpuSeconds: number; s3Requests: number; s3Bytes: number };
+type Side = {
+  name: string;
+  run(round: string): Promise<Run>;
+  processes?: () => Readonly<Record<string, number>>;
+  stop(): Promise<void>;
+};
 
 /** Each round checks what it stored, in a table of its own. */
 function roundsOf(side: Side, { sizeBytes }: DataFile): () => Promise<Record<string, number>> {
   let done = 0;
   return async () => {
-    const { ackedCpu, idleCpu, cpuSeconds, storeCpu, diskBytes } = await side.run(`round_${done++}`);
+    const { ackedCpu, idleCpu, cpuSeconds, diskBytes, stores } = await side.run(`round_${done++}`);
     return {
       cpu: sizeBytes / 1e6 / cpuSeconds,
       acknowledged: ackedCpu,
       idle: idleCpu,
       parquet: cpuSeconds,
-      ...(storeCpu !== undefined && { stores: storeCpu }),
+      ...(stores !== undefined && {
+        stores: stores.cpuSeconds,
+        requests: (stores.s3Requests * 1e9) / sizeBytes,
+        stored: (stores.s3Bytes * 1e3) / sizeBytes,
+      }),
       disk: diskBytes / 1e6,
     };
   };
@@ -178,18 +195,25 @@ async function clusterSide({ data, cut, format }: Sent, folder: string): Promise
     name: "engine, cluster",
     run: async (round) => {
       const job = { file: data.path, cut, connections: CONNECTIONS, table: round, keyPrefix: round };
+      const countsBefore = await cluster.counts();
       const before = cluster.cpuSeconds();
       const { cpu } = await runClusterLoad(cluster, cluster.edgeUrl, job, clusterData);
       await untilIdle(compactionUrl);
       const idleCpu = engineOf(cluster.cpuSeconds()) - engineOf(before);
+      const counts = await cluster.counts();
       const { catalogUrl, store } = cluster.local;
       const place = { kind: "cluster", catalogUrl, store } as const;
       const settled = await settle({ place, tempDir: join(folder, "settle"), table: round });
-      const storeCpu = storesOf(cluster.cpuSeconds()) - storesOf(before);
+      const stores = {
+        cpuSeconds: storesOf(cluster.cpuSeconds()) - storesOf(before),
+        s3Requests: requestsIn(counts) - requestsIn(countsBefore),
+        s3Bytes: counts.s3BytesOut - countsBefore.s3BytesOut,
+      };
       mustAgree("the cluster", await cluster.answers(round, data.checks), data.expected);
       const cpuSeconds = idleCpu + settled.cpuSeconds;
-      return { ackedCpu: engineOf(cpu), idleCpu, cpuSeconds, storeCpu, diskBytes: settled.sizeBytes };
+      return { ackedCpu: engineOf(cpu), idleCpu, cpuSeconds, stores, diskBytes: settled.sizeBytes };
     },
+    processes: () => Object.fromEntries(cluster.pids),
     stop: cluster.stop,
   };
 }
@@ -200,6 +224,10 @@ function engineOf({ edge, ingest, committer, compaction }: ByPart): number {
 
 function storesOf({ postgres, s3 }: ByPart): number {
   return postgres + s3;
+}
+
+function requestsIn({ s3Requests }: ClusterCounts): number {
+  return [...s3Requests.values()].reduce((sum, requests) => sum + requests, 0);
 }
 
 async function peerSide(name: PeerName, folder: string, data: DataFile): Promise<Side> {
