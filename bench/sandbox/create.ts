@@ -11,8 +11,8 @@ export const benchmark = defineBenchmark({
     "How long does it take from asking for a sandbox until a first command in it has ended, from a prepared machine and " +
     "cold, against runc run and runc exec by hand with the same namespaces, disk and limits?",
   notMeasured:
-    "Sandboxes that are asked for while others are being made: each is made on a quiet machine, and what was taken is " +
-    "replaced when its user has had what he waits for. The command's output is checked. As root, on Linux.",
+    "Several sandboxes at once: each is created on a quiet machine, and the server replaces a prepared machine between " +
+    "measurements. The command's output is checked. As root, on Linux.",
   options: z.strictObject({
     times: z.coerce.number().int().positive().default(5).describe("in one round, one after the other"),
   }),

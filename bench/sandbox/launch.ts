@@ -68,7 +68,7 @@ function workspaceOf(gitPort: number): object {
   return {
     name: "app",
     spec: {
-      // With what is said of it the agent is started before the sandbox runs.
+      // Naming the model has the agent started before the sandbox runs.
       agent: { provider: "claude-code", model: "scripted" },
       network: { dns_servers: [NAME_SERVER] },
       repositories: [{ url: `http://git.test:${gitPort}/app.git`, dest_path: "/workspace/app" }],

@@ -61,7 +61,7 @@ export async function withServer<T>(
 
 const SETTLED_MS = 750;
 
-/** No side pays for what another is still putting away, or preparing for the next. */
+/** Waits until a server has removed a sandbox and prepared the next machine, so that no other side pays for it. */
 export function settled(): Promise<void> {
   return sleep(systemClock, SETTLED_MS);
 }
