@@ -17,7 +17,13 @@ export const curve = defineCurve({
       promise: "flat",
     },
     command: { unit: "ms", doc: "`echo` in one of them, with all its events", promise: "flat" },
-    memory: { unit: "MiB/sandbox", doc: "of the server and of sandboxes that are idle", promise: "flat" },
+    memory: {
+      unit: "MiB/sandbox",
+      doc: "of the server and of sandboxes that are idle",
+      promise: "flat",
+      because:
+        "the first is counted after another one has run, whose memory the server still has; from four on it falls",
+    },
   },
   lacks: whyNoSandboxes,
   open: async ({ brief, signal }) => {
