@@ -348,12 +348,16 @@ export type NewExtent = {
   maxAtNs: bigint;
   /** One per column that the extent has; every row of a column without any is taken to be NULL. */
   stats: readonly ColumnStats[];
+  /** Columns of which the file has nanoseconds as well (`format/parquet-times.ts`); absent where there are none. */
+  nanosecondColumns?: readonly string[];
   /** At most one of each kind for a column. Kept apart and never read as a whole: see `Catalog.extentsWithout`. */
   filters?: readonly ColumnFilter[];
 };
 
-export type ExtentRecord = Omit<NewExtent, "filters"> & {
+export type ExtentRecord = Omit<NewExtent, "filters" | "nanosecondColumns"> & {
   tableId: number;
+  /** The ids of its `nanosecondColumns`. */
+  nanosecondColumnIds?: readonly number[];
   /** A schema version that has all the extent's columns; the extent may lack some of that version's. */
   schemaVersion: number;
   beginSnapshot: number;

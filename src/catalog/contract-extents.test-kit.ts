@@ -24,6 +24,29 @@ export function extentsContract({ catalog, table }: Subject): void {
     expect(gone.map(({ rows }) => rows)).toEqual([Number.MAX_SAFE_INTEGER, 10]);
   });
 
+  it("knows of which columns a file has nanoseconds as well", async () => {
+    const events = await table([column("at", "timestamp"), column("a"), column("seen", "timestamp")]);
+    const stats = ["at", "seen"].map((name) => ({ name, nullCount: 0 }));
+    const format = { format: "parquet", formatVersion: 2 } as const;
+    const extents = [
+      anExtent({ ...format, stats }),
+      anExtent({ ...format, stats, nanosecondColumns: ["SEEN"] }),
+      anExtent({ ...format, stats, nanosecondColumns: ["at", "seen"] }),
+    ];
+    await catalog().commit([aFlush(events, { extents })]);
+    const idOf = (name: string) => events.columns.find((one) => one.name === name)?.id;
+    const ids = [undefined, [idOf("seen")], [idOf("at"), idOf("seen")]];
+    const found = await catalog().extents(events.id, 1);
+    expect(found.map(({ nanosecondColumnIds }) => nanosecondColumnIds)).toEqual(ids);
+    const { extents: planned } = await catalog().planScan({
+      tableId: events.id,
+      atSnapshot: 1,
+      filters: [{ range: {}, tests: [] }],
+    });
+    expect(planned.map(({ nanosecondColumnIds }) => nanosecondColumnIds)).toEqual(ids);
+    await catalog().verify();
+  });
+
   it("finds by time, bounds included, whatever the width of the extents", async () => {
     const events = await table();
     const spans: [bigint, bigint][] = [

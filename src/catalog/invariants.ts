@@ -80,6 +80,14 @@ export function statisticsNameKnownColumns(extentId: string, ids: readonly numbe
   for (const id of ids) check(known.has(id), name, `extent ${extentId} has statistics for unknown column id ${id}`);
 }
 
+/** Columns that a file has in nanoseconds are among those that it has. */
+export function nanosecondColumnsAreStored(extentId: string, ids: readonly number[], stored: readonly number[]): void {
+  for (const id of ids) {
+    const text = `extent ${extentId} has nanoseconds of column id ${id}, and not the column`;
+    check(stored.includes(id), "nanosecondColumnsAreStored", text);
+  }
+}
+
 /** Filters are of columns of their table, and each column has at most one of a kind. */
 export function filtersAreOneToAColumn(
   extentId: string,

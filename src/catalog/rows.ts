@@ -24,6 +24,7 @@ export const EXTENT_FIELDS = [
   "begin_snapshot",
   "end_snapshot",
   "deleted_at_ms",
+  "ns_column_ids",
 ] as const;
 
 /** Times in nanoseconds must have been read exactly. */
@@ -44,6 +45,8 @@ export function toSummary(row: Row): ExtentSummary {
   };
   if (row["end_snapshot"] !== null) summary.endSnapshot = Number(row["end_snapshot"]);
   if (row["deleted_at_ms"] !== null) summary.deletedAtMs = Number(row["deleted_at_ms"]);
+  const nanosecondIds = row["ns_column_ids"];
+  if (typeof nanosecondIds === "string") summary.nanosecondColumnIds = JSON.parse(nanosecondIds) as number[];
   return summary;
 }
 

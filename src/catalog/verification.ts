@@ -9,6 +9,7 @@ import {
   filtersAreOneToAColumn,
   headStrictlyIncreases,
   InvariantViolation,
+  nanosecondColumnsAreStored,
   nullCountFitsRows,
   snapshotTimesNeverDecrease,
   statisticsNameKnownColumns,
@@ -112,7 +113,10 @@ export class ExtentVerifier {
     for (const id of this.#columns.keys()) totalsMatchLiveExtents(id, kept(id), this.#totals.get(id) ?? NO_EXTENTS);
   }
 
-  #verifyParts({ id, tableId, rows }: ExtentSummary, { columnIds, stats, filters }: ExtentParts): void {
+  #verifyParts(
+    { id, tableId, rows, nanosecondColumnIds = [] }: ExtentSummary,
+    { columnIds, stats, filters }: ExtentParts,
+  ): void {
     const [columns, known] = [this.#columns.get(tableId), this.#ids.get(tableId)];
     if (columns === undefined || known === undefined)
       throw new InvariantViolation("referencesExist", `extent ${id} is of no table`);
@@ -121,6 +125,7 @@ export class ExtentVerifier {
     }
     const ids = this.#lists.parse(columnIds);
     statisticsNameKnownColumns(id, ids, known);
+    nanosecondColumnsAreStored(id, nanosecondColumnIds, ids);
     const names = ids.map((columnId) => columns.get(columnId) ?? "");
     for (const { name, nullCount } of decodeStats(names, stats)) nullCountFitsRows(id, name, nullCount, rows);
     filtersAreOneToAColumn(id, filters, known);

@@ -3,6 +3,7 @@ import { SQLITE_DELETION } from "./deletion-records.ts";
 import { POSTGRES_INFERRED_TYPES, SQLITE_INFERRED_TYPES } from "./inferred-types.ts";
 import { POSTGRES_INPUT_POSITIONS, SQLITE_INPUT_POSITIONS } from "./input-positions.ts";
 import { LIVE_SERVERS } from "./live-servers.ts";
+import { POSTGRES_NANOSECOND_COLUMNS, SQLITE_NANOSECOND_COLUMNS } from "./nanosecond-columns.ts";
 import { CLUSTER_COLUMNS as POSTGRES_CLUSTER_COLUMNS } from "./postgres-cluster-columns.ts";
 import { POSTGRES_DELETION } from "./postgres-deletion.ts";
 import { FUNCTIONS_1 } from "./postgres-functions-1.ts";
@@ -46,4 +47,10 @@ export const CATALOG_MIGRATIONS: readonly Migration[] = [
     sql: { sqlite: SQLITE_INPUT_POSITIONS, postgres: POSTGRES_INPUT_POSITIONS },
   },
   LIVE_SERVERS,
+  {
+    name: "nanosecond columns",
+    sqlite: 27,
+    postgres: 24,
+    sql: { sqlite: SQLITE_NANOSECOND_COLUMNS, postgres: POSTGRES_NANOSECOND_COLUMNS },
+  },
 ];

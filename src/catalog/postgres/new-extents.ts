@@ -13,7 +13,7 @@ export class NewExtents {
   add(extents: readonly NewExtent[], of: { flush: number; table: TableRecord; schemaVersion: number }): void {
     const { flush, table, schemaVersion } = of;
     const columns = new ColumnIds(table.columns);
-    for (const { stats, filters = [], ...extent } of extents) {
+    for (const { stats, filters = [], nanosecondColumns, ...extent } of extents) {
       extentIsWellFormed(extent);
       const ord = this.#extents.length + 1;
       this.#extents.push({
@@ -32,6 +32,7 @@ export class NewExtents {
         max_at_ns: extent.maxAtNs.toString(),
         column_ids: columns.listOf(stats, table),
         stats: encodeStats(stats).values,
+        ...(nanosecondColumns && { ns_column_ids: columns.idsOf(nanosecondColumns, table) }),
       });
       const own = filters.map(({ name, kind, bytes }) => ({ columnId: columns.idOf(name), kind, bytes }));
       filtersAreOneToAColumn(extent.id, own, columns.all);
@@ -78,13 +79,18 @@ class ColumnIds {
   listOf(stats: readonly ColumnStats[], table: TableRecord): string {
     if (stats.length === this.#names.length && stats.every(({ name }, i) => name === this.#names[i])) return this.#list;
     this.#names = stats.map(({ name }) => name);
-    const ids = this.#names.map((name) => {
+    this.#list = this.idsOf(this.#names, table);
+    return this.#list;
+  }
+
+  /** The ids of the columns of those names, as JSON. */
+  idsOf(names: readonly string[], table: TableRecord): string {
+    const ids = names.map((name) => {
       const id = this.idOf(name);
       if (id !== undefined) return id;
       const message = `an extent of table ${table.name} has statistics of ${JSON.stringify(name)}, which is no column`;
       throw new InvariantViolation("statisticsNameKnownColumns", message);
     });
-    this.#list = JSON.stringify(ids);
-    return this.#list;
+    return JSON.stringify(ids);
   }
 }

@@ -16,6 +16,7 @@ const DAMAGE: readonly (readonly [sql: string, invariant: string])[] = [
   ["UPDATE engine.extents SET row_count = 0", "extentIsWellFormed"],
   ["UPDATE engine.extents SET newest_ns = max_at_ns + 1", "extentsAreNoNewerThanTheirRows"],
   ["UPDATE engine.extents SET column_ids = '[9]'", "statisticsNameKnownColumns"],
+  ["UPDATE engine.extents SET ns_column_ids = '[9]'", "nanosecondColumnsAreStored"],
   [`UPDATE engine.extent_stats SET stats = ${STATS}`, "nullCountFitsRows"],
   ["DELETE FROM engine.extent_stats", "extentsHaveStatistics"],
   ["INSERT INTO engine.extent_filters SELECT seq, 9, 'values', '' FROM engine.extents", "filtersAreOneToAColumn"],

@@ -1,4 +1,12 @@
-import type { FlushCommit, FlushOutcome, LedgerEntry, NewExtent, Snapshot, TableRecord } from "../catalog.ts";
+import type {
+  ExtentSummary,
+  FlushCommit,
+  FlushOutcome,
+  LedgerEntry,
+  NewExtent,
+  Snapshot,
+  TableRecord,
+} from "../catalog.ts";
 import { foldName } from "../../core/names.ts";
 import { extentBeginsByHead, extentIsWellFormed, InvariantViolation } from "../invariants.ts";
 import { checkKeys, tooLate } from "../flush-checks.ts";
@@ -115,9 +123,12 @@ export function insertExtents(connection: Connection, table: TableRecord, insert
   const { extents, snapshot, schemaVersion } = insertion;
   const idsOf = columnIdsByNames(table);
   const totals = { rows: 0, extents: 0, sizeBytes: 0 };
-  for (const { stats, filters = [], ...extent } of extents) {
+  for (const { stats, filters = [], nanosecondColumns, ...extent } of extents) {
     extentIsWellFormed(extent);
-    const summary = { ...extent, tableId: table.id, schemaVersion, beginSnapshot: snapshot.id };
+    const summary: ExtentSummary = { ...extent, tableId: table.id, schemaVersion, beginSnapshot: snapshot.id };
+    if (nanosecondColumns !== undefined) {
+      summary.nanosecondColumnIds = JSON.parse(idsOf(JSON.stringify(nanosecondColumns))) as number[];
+    }
     extentBeginsByHead(summary, snapshot);
     const newestNs = extent.maxAtNs < insertion.newestNs ? extent.maxAtNs : insertion.newestNs;
     const columnIds = idsOf(stats.names);

@@ -208,8 +208,8 @@ const NO_STATS = { names: "[]", values: "[[],[],[]]" };
 
 const INSERT =
   "INSERT INTO extents (id, table_id, schema_version, object_key, format, format_version, row_count, size_bytes, " +
-  "checksum, min_at_ns, max_at_ns, span_class, begin_snapshot, newest_ns) " +
-  "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+  "checksum, min_at_ns, max_at_ns, span_class, begin_snapshot, newest_ns, ns_column_ids) " +
+  "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 /** As an extent is stored, with its statistics as two lists. */
 export type StoredExtent = { extent: ExtentSummary; newestNs: bigint; columnIds: string; values: string };
@@ -235,6 +235,7 @@ export function insertExtent(connection: Connection, { extent, newestNs, columnI
         spanClassOf(minAtNs, maxAtNs),
         extent.beginSnapshot,
         newestNs,
+        extent.nanosecondColumnIds === undefined ? null : JSON.stringify(extent.nanosecondColumnIds),
       );
     connection.run(
       "INSERT INTO extent_stats (seq, column_ids, stats) VALUES (?, ?, ?)",

@@ -77,6 +77,7 @@ describe("verify", () => {
     ["spanClassMatchesSpan", "UPDATE extents SET span_class = 63"],
     ["extentsHaveStatistics", "DELETE FROM extent_stats"],
     ["statisticsNameKnownColumns", "UPDATE extent_stats SET column_ids = '[7]'"],
+    ["nanosecondColumnsAreStored", "UPDATE extents SET ns_column_ids = '[7]'"],
     ["statisticsNameKnownColumns", "UPDATE extent_stats SET column_ids = '[1,1]', stats = '[[0,0],[],[]]'"],
     ["filtersAreOneToAColumn", "INSERT INTO extent_filters SELECT seq, 7, 'values', x'' FROM extents"],
     ["referencesExist", "INSERT INTO extent_filters VALUES (99, 1, 'values', x'')"],
