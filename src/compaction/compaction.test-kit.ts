@@ -10,7 +10,7 @@ import { createMetrics, type Metrics } from "../core/metrics.ts";
 import { foldName } from "../core/names.ts";
 import { systemRandom } from "../core/random.ts";
 import { checksumOf } from "../format/checksum.ts";
-import { FORMAT_VERSION, type ColumnSpec, type ExtentFormat } from "../format/types.ts";
+import type { ColumnSpec, ExtentFormat } from "../format/types.ts";
 import { tlmToParquet } from "../io/duckdb/parquet.ts";
 import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm.test-kit.ts";
 import { openFilesystemStore } from "../io/objectstore/filesystem.ts";
@@ -127,7 +127,7 @@ async function describe({ format = "tlm", columns, rows, misfits = {} }: ExtentF
   return {
     bytes,
     format,
-    formatVersion: FORMAT_VERSION[format],
+    formatVersion: 1,
     rows: rows.length,
     checksum: checksumOf(bytes),
     minAtNs: times.reduce((a, b) => (a < b ? a : b)),

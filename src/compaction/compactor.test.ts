@@ -7,7 +7,9 @@ import { createColumn } from "../format/columns/create.ts";
 import { appendValue } from "../format/columns/column.test-kit.ts";
 import type { FilterProbe } from "../format/filter/filter.ts";
 import { probeNeedles, probeValues } from "../format/filter/probes.ts";
-import { loadDuckDb, quoteText, runSql } from "../io/duckdb/duckdb.ts";
+import { isNanosecondName, nanosecondName } from "../format/parquet-times.ts";
+import { loadDuckDb, quoteIdentifier, quoteText, runSql } from "../io/duckdb/duckdb.ts";
+import { nanosecondsOf } from "../io/duckdb/parquet.ts";
 import { registerTlmScan } from "../io/duckdb/tlm-scan.ts";
 import type { FixtureRow } from "../io/duckdb/tlm.test-kit.ts";
 import { openBench, statsOf, type Bench } from "./compaction.test-kit.ts";
@@ -78,11 +80,19 @@ async function read(extents: readonly ExtentRecord[]): Promise<Record<string, un
     const path = bench.store.localPath?.(key) ?? "";
     const own = { columns: COLUMNS, sources: [{ path }], rows: 0 };
     const from = format === "tlm" ? `engine_tlm_scan(${scans.add(own)})` : `read_parquet(${quoteText(path)})`;
+    const columns = await runSql(duckdb, connection, `SELECT column_name, column_type FROM (DESCRIBE FROM ${from})`);
+    const names = new Set(columns.map(([name]) => name));
+    const items = columns.flatMap(([name = null, type]) => {
+      if (name === null || isNanosecondName(name)) return [];
+      const column = quoteIdentifier(name);
+      if (names.has(nanosecondName(name))) return `${quoteIdentifier(nanosecondName(name))} AS ${column}`;
+      return type === "TIMESTAMP WITH TIME ZONE" ? `${nanosecondsOf(name)} AS ${column}` : column;
+    });
     const exact = `* REPLACE (epoch_ns("at") AS "at")`;
     for (const [json] of await runSql(
       duckdb,
       connection,
-      `SELECT CAST(to_json(x) AS VARCHAR) FROM (SELECT ${exact} FROM ${from}) x`,
+      `SELECT CAST(to_json(x) AS VARCHAR) FROM (SELECT ${exact} FROM (SELECT ${items.join(", ")} FROM ${from})) x`,
     )) {
       all.push(JSON.parse(json ?? "") as Record<string, unknown>);
     }
@@ -134,7 +144,7 @@ describe("a merge", () => {
     );
     const newer = (await bench.live(table))[0]?.id;
     const ofNewer = <T extends { id: string }>(all: T[]) =>
-      all.map((extent) => (extent.id === newer ? { ...extent, formatVersion: 2 } : extent));
+      all.map((extent) => (extent.id === newer ? { ...extent, formatVersion: 9 } : extent));
     const catalog = new Proxy(bench.catalog, {
       get(real, name) {
         if (name === "extents")
@@ -229,7 +239,11 @@ describe("a merge", () => {
     const sql = `SELECT name, CAST(field_id AS BIGINT) FROM parquet_schema(${quoteText(path)}) WHERE field_id IS NOT NULL`;
     const ids = table.columns.map(({ name, id }) => [name, String(id)]);
     const item = `${1_000_000 + Number(ids.at(-1)?.[1])}`;
-    expect(await runSql(duckdb, connection, sql)).toEqual([...ids, ["element", item]]);
+    const finer = table.columns.flatMap(({ name, id }) =>
+      name === "seen" ? [["seen\u001fns", `${2_000_000 + id}`]] : [],
+    );
+    expect(await runSql(duckdb, connection, sql)).toEqual([...ids, ["element", item], ...finer]);
+    expect(merged?.nanosecondColumnIds).toEqual(table.columns.flatMap(({ name, id }) => (name === "seen" ? [id] : [])));
   });
 
   it("keeps rows of one time in the order in which they came", async () => {

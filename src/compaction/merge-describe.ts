@@ -1,8 +1,10 @@
 import { LIMITS } from "../core/limits.ts";
 import { foldName } from "../core/names.ts";
 import { lowerBound, upperBound } from "../format/columns/text-bounds.ts";
+import { nanosecondName } from "../format/parquet-times.ts";
 import { TIME_COLUMN, type ColumnSpec, type ColumnStats } from "../format/types.ts";
 import { quoteIdentifier, quoteText, runSql, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
+import type { ParquetLayout } from "../io/duckdb/parquet.ts";
 import { buildFilters, type TextProfile } from "./merge-filters.ts";
 import { checksumOfFile } from "./merge-input.ts";
 import { readFooter, type FooterColumn } from "./merge-footer.ts";
@@ -18,8 +20,9 @@ export async function describeFile(
   duckdb: DuckDb,
   connection: Connection,
   path: string,
-  { columns, profile }: { columns: readonly ColumnSpec[]; profile?: readonly ColumnProfile[] },
+  { layout, profile }: { layout: ParquetLayout; profile?: readonly ColumnProfile[] },
 ): Promise<MergedFile> {
+  const columns = layout.columns.map((column) => ({ ...column, isFiner: layout.finer.has(column.name) }));
   const { checksum, sizeBytes } = checksumOfFile(path);
   const from = `read_parquet(${quoteText(path)})`;
   const ask = (sql: string): Promise<(string | null)[]> => firstRow(duckdb, connection, `SELECT ${sql} FROM ${from}`);
@@ -38,7 +41,18 @@ export async function describeFile(
   const profiles = facts.flatMap(({ text }) => (text === undefined ? [] : [text]));
   const filters = await buildFilters({ duckdb, connection, from, sizeBytes }, profiles);
   const stats = facts.map((fact) => fact.stats);
-  return { path, rows, sizeBytes, checksum, minAtNs: BigInt(time.min), maxAtNs: BigInt(time.max), stats, filters };
+  const times = { minAtNs: BigInt(time.min), maxAtNs: BigInt(time.max) };
+  const finer = columns.filter(({ isFiner }) => isFiner).map(({ name }) => name);
+  const nanosecondColumns = finer.length === 0 ? {} : { nanosecondColumns: finer };
+  return { path, rows, sizeBytes, checksum, ...times, stats, ...nanosecondColumns, filters };
+}
+
+/** A column of the file; of times that are finer than microseconds it has nanoseconds as well. */
+type FileColumn = ColumnSpec & { isFiner: boolean };
+
+/** The column of the file that has the values of one of the table's. */
+function columnInFile({ name, isFiner }: FileColumn): string {
+  return quoteIdentifier(isFiner ? nanosecondName(name) : name);
 }
 
 /** Bounds how much text the aggregates of one query hold. */
@@ -49,7 +63,7 @@ const COUNTED_DISTINCT = 1_000;
 type Ask = (select: string) => Promise<(string | null)[]>;
 type ColumnFacts = { stats: ColumnStats; text: TextProfile | undefined };
 
-async function factsOf(ask: Ask, columns: readonly ColumnSpec[], rows: number): Promise<ColumnFacts[]> {
+async function factsOf(ask: Ask, columns: readonly FileColumn[], rows: number): Promise<ColumnFacts[]> {
   const answers = await ask(columns.map(aggregatesOf).join(", "));
   const facts = columns.map((column, i) => readFacts(column, answers.slice(i * ITEMS, (i + 1) * ITEMS), rows));
   const few = facts.filter(({ stats: { distinct } }) => distinct !== undefined && distinct <= COUNTED_DISTINCT);
@@ -65,16 +79,21 @@ async function factsOf(ask: Ask, columns: readonly ColumnSpec[], rows: number): 
 /** Aggregates of each column, in the order in which `readFacts` reads them. */
 const ITEMS = 6;
 
-function aggregatesOf({ name, type }: ColumnSpec): string {
-  const column = quoteIdentifier(name);
+function aggregatesOf(spec: FileColumn): string {
+  const { type } = spec;
+  const column = columnInFile(spec);
   const counts = `count(${column}), approx_count_distinct(${column})`;
   const spaced = `count(*) FILTER (contains(${column}, ' '))`;
   const texts = `CAST(sum(strlen(${column})) AS BIGINT), ${spaced}`;
-  return `${counts}, ${boundsSql(column, type)}, ${type.kind === "string" ? texts : "NULL::BIGINT, NULL::BIGINT"}`;
+  return `${counts}, ${boundsInFile(spec)}, ${type.kind === "string" ? texts : "NULL::BIGINT, NULL::BIGINT"}`;
 }
 
-/** Minimum and maximum of a column, as SQL of two texts or numbers. */
-export function boundsSql(column: string, type: ColumnSpec["type"]): string {
+function boundsInFile(spec: FileColumn): string {
+  return boundsSql(columnInFile(spec), spec.type, spec.isFiner ? "nanoseconds" : "microseconds");
+}
+
+/** Minimum and maximum of a column, as SQL of two texts or numbers; those of times are nanoseconds, whatever it has. */
+export function boundsSql(column: string, type: ColumnSpec["type"], times: "nanoseconds" | "microseconds"): string {
   switch (type.kind) {
     case "bool":
     case "int":
@@ -82,7 +101,10 @@ export function boundsSql(column: string, type: ColumnSpec["type"]): string {
     case "real":
       return `CAST(min(${column}) AS VARCHAR), CAST(max(${column}) AS VARCHAR)`;
     case "timestamp":
-      return `epoch_ns(min(${column})), epoch_ns(max(${column}))`;
+      // The footer knows both, as long as nothing is asked of the column itself.
+      return times === "nanoseconds"
+        ? `epoch_ns(min(${column})), epoch_ns(max(${column}))`
+        : `epoch_us(min(${column})) * 1000, epoch_us(max(${column})) * 1000`;
     case "string":
       return `min(${column}), max(${column})`;
     case "dynamic":
@@ -91,22 +113,21 @@ export function boundsSql(column: string, type: ColumnSpec["type"]): string {
   }
 }
 
-type Known = { rows: number; footer: readonly FooterColumn[]; profile: readonly ColumnProfile[] };
+type Known = { rows: number; footer: readonly FooterColumn<FileColumn>[]; profile: readonly ColumnProfile[] };
 
 /** The facts of all columns, of which only those are asked for that the footer leaves out. */
 async function knownFacts(ask: Ask, { rows, footer, profile }: Known): Promise<ColumnFacts[]> {
   const facts: ColumnFacts[] = [];
   for (const [i, { spec, nullCount, bounds }] of footer.entries()) {
     const { name, type } = spec;
-    const column = quoteIdentifier(name);
-    const nulls = nullCount ?? rows - Number((await ask(`count(${column})`))[0]);
+    const nulls = nullCount ?? rows - Number((await ask(`count(${quoteIdentifier(name)})`))[0]);
     const stats: ColumnStats = { name, nullCount: nulls };
     const values = rows - nulls;
     const seen = profile[i];
     if (values > 0) {
       stats.distinct = Math.min(Math.max(seen?.distinct ?? 1, 1), values);
       const isOrdered = type.kind !== "dynamic" && type.kind !== "vector";
-      const [min, max] = bounds ?? (isOrdered ? await ask(boundsSql(column, type)) : []);
+      const [min, max] = bounds ?? (isOrdered ? await ask(boundsInFile(spec)) : []);
       Object.assign(stats, boundsOf(type.kind, min ?? undefined, max ?? undefined));
     }
     facts.push({ stats, text: values > 0 && seen?.text !== undefined ? shareOf(seen.text, values) : undefined });

@@ -131,7 +131,8 @@ function passes(filter: ColumnFilter | undefined, probe: FilterProbe | undefined
 
 /** What the profile says against what the file says when it is read. */
 async function expectSameAsRead(file: MergedFile): Promise<void> {
-  const read = await describeFile(duckdb, connection, file.path, { columns: COLUMNS });
+  const layout = { columns: COLUMNS, finer: new Set(file.nanosecondColumns) };
+  const read = await describeFile(duckdb, connection, file.path, { layout });
   const exact = ({ stats, filters: _filters, ...rest }: MergedFile) => ({
     ...rest,
     stats: stats.map(({ distinct: _distinct, ...others }) => others),

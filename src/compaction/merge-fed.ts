@@ -1,17 +1,10 @@
 import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
-import {
-  logicalTypeOf,
-  quoteIdentifier,
-  quoteText,
-  type Connection,
-  type DataChunk,
-  type DuckDb,
-} from "../io/duckdb/duckdb.ts";
-import { parquetOptions, type ParquetOptions } from "../io/duckdb/parquet.ts";
+import { logicalTypeOf, quoteText, type Connection, type DataChunk, type DuckDb } from "../io/duckdb/duckdb.ts";
+import { itemsToWrite, parquetOptions, type ParquetLayout, type ParquetOptions } from "../io/duckdb/parquet.ts";
 import { Feed, openBytesOf } from "./merge-feed.ts";
-import { typeInFile, type MergeSource } from "./merge-input.ts";
+import type { MergeSource } from "./merge-input.ts";
 import { endsOfDays, orderRows, type RowOrder } from "./merge-order.ts";
 import { FileProfile, type ColumnProfile } from "./merge-profile.ts";
 import type { MergeTask } from "./merge.ts";
@@ -21,7 +14,7 @@ import type { MergeTask } from "./merge.ts";
  * (`merge-order.ts`), and DuckDB is fed rows in order (`merge-feed.ts`), one COPY for each file. So nothing is sorted or
  * spilled, files end where a day ends or where they are large enough, and what describes them is gathered on the way.
  */
-export type FedFile = { path: string; profile: readonly ColumnProfile[] };
+export type FedFile = { path: string; layout: ParquetLayout; profile: readonly ColumnProfile[] };
 
 /** Who writes the files of a merge, and how. */
 export type MergeWriter = {
@@ -29,6 +22,8 @@ export type MergeWriter = {
   connection: Connection;
   task: MergeTask;
   source: MergeSource;
+  /** See `MergeSource.finer`. */
+  finer: readonly ReadonlySet<string>[];
   options: ParquetOptions & { rowGroupRows: number };
 };
 
@@ -70,28 +65,36 @@ export async function writeFed(merge: MergeWriter, order: RowOrder): Promise<Fed
     if (current === undefined) throw new Error("no file is being written");
     current.fill(output);
   });
-  const items = source.columns.map(({ name, type }) => {
-    const column = quoteIdentifier(name);
-    return type.kind === "vector" ? `CAST(${column} AS ${typeInFile(type)}) AS ${column}` : column;
-  });
   const isSmall = source.sizeBytes < MIN_SHRINKING * task.targetBytes;
   const level = isSmall ? { compressionLevel: LIGHT_COMPRESSION } : {};
-  const options = parquetOptions({ ...merge.options, ...level });
   for (const end of endsOfDays(order)) {
     while (feed.place < end) {
       const path = join(folder, `${files.length}.parquet`);
       const profile = new FileProfile(source.columns);
+      const layout = { columns: source.columns, finer: finerBetween(merge.finer, order, feed.place, end) };
+      const options = parquetOptions({ ...merge.options, ...level, layout });
       feed.reopen();
       current = new FileFeed(duckdb, feed, { ...plan, path, profile, start: feed.place, end });
       await duckdb.query(
         connection,
-        `COPY (SELECT ${items.join(", ")} FROM ${FEED}()) TO ${quoteText(path)} (${options})`,
+        `COPY (SELECT ${itemsToWrite(layout)} FROM ${FEED}()) TO ${quoteText(path)} (${options})`,
       );
       if (feed.place === current.start) throw new Error("DuckDB asked for no rows");
-      files.push({ path, profile: profile.columns() });
+      files.push({ path, layout, profile: profile.columns() });
     }
   }
   return files;
+}
+
+/** The columns with times finer than microseconds in any input that may have rows at these places of the order. */
+function finerBetween(
+  finer: readonly ReadonlySet<string>[],
+  { spans: { first, last } }: RowOrder,
+  start: number,
+  end: number,
+): ReadonlySet<string> {
+  const isThere = (input: number): boolean => (first[input] as number) < end && (last[input] as number) >= start;
+  return new Set(finer.flatMap((names, input) => (isThere(input) ? [...names] : [])));
 }
 
 type FilePlan = {

@@ -1,8 +1,9 @@
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { foldName } from "../core/names.ts";
 import { RunningChecksum } from "../format/checksum.ts";
-import type { ColumnType } from "../format/types.ts";
-import { quoteIdentifier, quoteText, runSql, sqlTypeOf, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
+import { isNanosecondName, nanosecondName } from "../format/parquet-times.ts";
+import { quoteIdentifier, quoteText, runSql, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
+import { finerColumnsOf, nanosecondsOf, typeInFile } from "../io/duckdb/parquet.ts";
 import { encodingsFor, IntRanges, type ParquetEncodings } from "../io/duckdb/parquet-encodings.ts";
 import { columnsOfTlm } from "../io/duckdb/tlm-file.ts";
 import { TLM_SCAN, type TlmScans } from "../io/duckdb/tlm-scan.ts";
@@ -21,6 +22,8 @@ export type MergeSource = {
   inputBytes: readonly number[];
   /** What suits the values of all of them; reads some. */
   encodings(): Promise<ParquetEncodings>;
+  /** Names of the columns with times finer than microseconds, of each input; reads those of some. */
+  finer(): Promise<ReadonlySet<string>[]>;
 };
 
 const PIECE_BYTES = 1024 * 1024;
@@ -51,9 +54,12 @@ export function checksumOfFile(
   }
 }
 
-/** `columns` are the folded names of those that the file has, `longs` of those that are 64-bit integers in it. */
+/** `columns` are the folded names of the table's columns that the file has. */
 type Located = MergeInput & Layout;
-type Layout = { columns: ReadonlySet<string>; longs: ReadonlySet<string>; sizeBytes: number };
+type Layout = { columns: ReadonlyMap<string, StoredAs>; sizeBytes: number };
+
+/** How a file has a column, as far as that differs: by its type in DuckDB, or in nanoseconds apart. */
+type StoredAs = "long" | "microseconds" | "nanoseconds apart" | "plain";
 
 export async function openInputs(
   task: Pick<MergeTask, "columns" | "inputs">,
@@ -61,7 +67,7 @@ export async function openInputs(
 ): Promise<MergeSource> {
   const located: Located[] = [];
   for (const input of task.inputs) located.push({ ...input, ...(await layoutOf(duckdb, connection, input)) });
-  const present = new Set(located.flatMap(({ columns }) => [...columns]));
+  const present = new Set(located.flatMap((input) => [...input.columns.keys()]));
   const columns = task.columns.filter(({ name }) => present.has(foldName(name)));
   if (columns.length < present.size) throw new Error("an input has a column that its table does not have");
   const tlm = located.filter(({ format }) => format === "tlm");
@@ -96,24 +102,39 @@ export async function openInputs(
       }
       return encodingsFor(ints);
     },
+    async finer() {
+      const finer: ReadonlySet<string>[] = [];
+      for (const input of located) finer.push(await finerIn(duckdb, connection, columns, input));
+      return finer;
+    },
   };
 }
 
 /** What is in a file, and how large it is when nothing is compressed. */
 async function layoutOf(duckdb: DuckDb, connection: Connection, { path, format }: MergeInput): Promise<Layout> {
   if (format === "tlm") {
-    const names = columnsOfTlm({ path }).map(({ name }) => foldName(name));
     // Whoever reads the file converts what is to be converted.
-    return { columns: new Set(names), longs: new Set(), sizeBytes: statSync(path).size };
+    const columns = columnsOfTlm({ path }).map(({ name }) => [foldName(name), "plain"] as const);
+    return { columns: new Map(columns), sizeBytes: statSync(path).size };
   }
   const file = quoteText(path);
   const describe = `SELECT column_name, column_type FROM (DESCRIBE FROM read_parquet(${file}))`;
   const described = await runSql(duckdb, connection, describe);
   const sizes = `SELECT CAST(sum(total_uncompressed_size) AS BIGINT) FROM parquet_metadata(${file})`;
   const [size] = await runSql(duckdb, connection, sizes);
-  const columns = new Set(described.map(([name]) => foldName(String(name))));
-  const longs = new Set(described.flatMap(([name, type]) => (type === "BIGINT" ? [foldName(String(name))] : [])));
-  return { columns, longs, sizeBytes: Number(size?.[0] ?? 0) };
+  const names = new Set(described.map(([name]) => foldName(String(name))));
+  const columns = described.flatMap(([name, type]) =>
+    isNanosecondName(String(name))
+      ? []
+      : [[foldName(String(name)), storedAs(String(name), String(type), names)] as const],
+  );
+  return { columns: new Map(columns), sizeBytes: Number(size?.[0] ?? 0) };
+}
+
+function storedAs(name: string, type: string, names: ReadonlySet<string>): StoredAs {
+  if (names.has(foldName(nanosecondName(name)))) return "nanoseconds apart";
+  if (type === "TIMESTAMP WITH TIME ZONE") return "microseconds";
+  return type === "BIGINT" ? "long" : "plain";
 }
 
 /**
@@ -121,12 +142,21 @@ async function layoutOf(duckdb: DuckDb, connection: Connection, { path, format }
  * `long` in a file, which is of the time before it was widened.
  */
 function parquetParts(columns: readonly MergeColumn[], inputs: readonly Located[]): string[] {
-  const itemsOf = ({ columns: own, longs }: Located): string[] =>
+  const itemsOf = ({ columns: own }: Located): string[] =>
     columns.map(({ name, type }) => {
       const column = quoteIdentifier(name);
-      if (!own.has(foldName(name))) return `CAST(NULL AS ${typeInFile(type)}) AS ${column}`;
-      const isWidened = type.kind === "real" && longs.has(foldName(name));
-      return isWidened ? `CAST(${column} AS ${typeInFile(type)}) AS ${column}` : column;
+      switch (own.get(foldName(name))) {
+        case undefined:
+          return `CAST(NULL AS ${typeInFile(type)}) AS ${column}`;
+        case "long":
+          return type.kind === "real" ? `CAST(${column} AS ${typeInFile(type)}) AS ${column}` : column;
+        case "microseconds":
+          return `${nanosecondsOf(name)} AS ${column}`;
+        case "nanoseconds apart":
+          return `${quoteIdentifier(nanosecondName(name))} AS ${column}`;
+        case "plain":
+          return column;
+      }
     });
   const parts = Map.groupBy(inputs, (input) => itemsOf(input).join(", "));
   return [...parts].map(([items, own]) => {
@@ -135,7 +165,23 @@ function parquetParts(columns: readonly MergeColumn[], inputs: readonly Located[
   });
 }
 
-/** Parquet has no fixed-size list, and DuckDB takes no field ids for the items of one. */
-export function typeInFile(type: ColumnType): string {
-  return type.kind === "vector" ? "FLOAT[]" : sqlTypeOf(type);
+/** Names of the columns with times that are no whole microseconds. Of a file with nanoseconds apart it is known. */
+async function finerIn(
+  duckdb: DuckDb,
+  connection: Connection,
+  columns: readonly MergeColumn[],
+  { path, format, columns: own }: Located,
+): Promise<ReadonlySet<string>> {
+  if (format === "tlm") return finerColumnsOf(columns, { path });
+  const times = columns.filter(({ type }) => type.kind === "timestamp");
+  const storedSo = (wanted: StoredAs): string[] =>
+    times.flatMap(({ name }) => (own.get(foldName(name)) === wanted ? [name] : []));
+  const finer = new Set(storedSo("nanoseconds apart"));
+  const asked = storedSo("plain");
+  if (asked.length === 0) return finer;
+  const items = asked.map((name) => `CAST(bool_or(epoch_ns(${quoteIdentifier(name)}) % 1000 <> 0) AS VARCHAR)`);
+  const sql = `SELECT ${items.join(", ")} FROM read_parquet(${quoteText(path)})`;
+  const [answers = []] = await runSql(duckdb, connection, sql);
+  for (const [i, name] of asked.entries()) if (answers[i] === "true") finer.add(name);
+  return finer;
 }

@@ -1,5 +1,7 @@
 import type { ColumnFilter } from "../format/filter/filter.ts";
-import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
+import type { ColumnStats, ExtentFormat } from "../format/types.ts";
+import type { IdentifiedColumn } from "../io/duckdb/parquet.ts";
+import type { ParquetEncodings } from "../io/duckdb/parquet-encodings.ts";
 
 /**
  * Merging: files of extents in, Parquet files with the same rows out. It runs in a process of its own
@@ -28,10 +30,12 @@ export type MergeTask = {
   folder: string;
   /** A file ends once it is that large. */
   targetBytes: number;
+  /** See `ParquetFromOptions`. */
+  encodings?: ParquetEncodings | undefined;
   limits: MergeLimits;
 };
 
-export type MergeColumn = ColumnSpec & { id: number };
+export type MergeColumn = IdentifiedColumn;
 
 export type MergeInput = { id: string; path: string; format: ExtentFormat; rows: number; checksum: string };
 
@@ -53,6 +57,8 @@ export type MergedFile = {
   maxAtNs: bigint;
   /** Of every column of the file. */
   stats: ColumnStats[];
+  /** See `NewExtent.nanosecondColumns`. */
+  nanosecondColumns?: readonly string[];
   filters: ColumnFilter[];
 };
 

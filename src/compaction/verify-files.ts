@@ -88,9 +88,10 @@ async function statsOf(
   const stats = new Map<string, ColumnStats>();
   for (let i = 0; i < columns.length; i += COLUMNS_AT_ONCE) {
     const part = columns.slice(i, i + COLUMNS_AT_ONCE);
+    // The source gives nanoseconds, whatever the file has.
     const items = part.map(({ name, type }) => {
       const column = quoteIdentifier(name);
-      return `count(${column}), ${boundsSql(column, type)}`;
+      return `count(${column}), ${boundsSql(column, type, "nanoseconds")}`;
     });
     const answers = await ask(items.join(", "));
     for (const [n, { name, type }] of part.entries()) {

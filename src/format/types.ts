@@ -106,7 +106,18 @@ export type ColumnStats = {
 
 /** How an extent's bytes are encoded; recorded per extent so that old extents stay readable. */
 export type ExtentFormat = "tlm" | "parquet";
-export const FORMAT_VERSION: Readonly<Record<ExtentFormat, number>> = { tlm: 1, parquet: 1 };
+export const FORMAT_VERSION: Readonly<Record<ExtentFormat, number>> = { tlm: 1, parquet: 2 };
+
+/**
+ * Parquet of version 1 has nanoseconds where version 2 has microseconds (`parquet-times.ts`), and may lack field ids.
+ * It is still written where a column has no id yet when its rows are sealed.
+ */
+export const PARQUET_WITHOUT_IDS = 1;
+
+/** Whether clients of open table formats can read the extent's file as it is: its columns by id, its times as they are. */
+export function isPublishable({ format, formatVersion }: { format: ExtentFormat; formatVersion: number }): boolean {
+  return format === "parquet" && formatVersion > PARQUET_WITHOUT_IDS;
+}
 
 /** Whether this program reads extents of that format: a newer one may have written them in a version of its own. */
 export function isReadable({ format, formatVersion }: { format: ExtentFormat; formatVersion: number }): boolean {

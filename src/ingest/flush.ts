@@ -15,7 +15,7 @@ import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { Committer } from "./committer.ts";
 import { ackOfNothing, readingOf, toldOf, type BodyReading, type IngestAck } from "./ingest.ts";
 import { INGEST_METRICS, countWidened } from "./metrics.ts";
-import type { SealBody, SealedBody, Sealer } from "./seal.ts";
+import { columnToSeal, type SealBody, type SealedBody, type Sealer } from "./seal.ts";
 import type { SealedFlush } from "./seal-cuts.ts";
 import { sealAgreed, widenableBy } from "./seal-widening.ts";
 import { asReplay, createTable, infersTypes, ofOneShape, shapeFor, tableNotFound } from "./tables.ts";
@@ -223,7 +223,7 @@ async function sealBodies(
 ): Promise<SealedFlush> {
   const startedMs = ports.clock.monotonicMs();
   const sealed = await sealAgreed(ports.seal, ports.sealThreads, {
-    columns: (table ?? shapeFor(bodies)).columns.map(specOf),
+    columns: table?.columns.map(columnToSeal) ?? shapeFor(bodies).columns.map(specOf),
     bodies: bodies.map((body) => toSeal(body, table, ports.inferTypes)),
     format: ports.format,
   });

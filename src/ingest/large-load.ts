@@ -9,7 +9,7 @@ import { LIMITS } from "../core/limits.ts";
 import { foldName, isColumnName } from "../core/names.ts";
 import { DEFAULT_SHAPE, specOf, TIME_COLUMN, TIME_STAND_INS, type ColumnSpec } from "../format/types.ts";
 import type { FlushPorts, Target } from "./flush.ts";
-import type { SealBody, SealedExtent } from "./seal.ts";
+import { columnToSeal, type SealBody, type SealColumn, type SealedExtent } from "./seal.ts";
 import type { SealedFlush } from "./seal-cuts.ts";
 import { sealAgreed, widenableBy } from "./seal-widening.ts";
 import { createTable, findTable, infersTypes, shapeFor } from "./tables.ts";
@@ -97,8 +97,8 @@ export class LargeLoad {
   }
 
   /** Columns of the table, and those that the load adds. */
-  get columns(): readonly ColumnSpec[] {
-    return [...(this.#table?.columns ?? DEFAULT_SHAPE).map(specOf), ...this.#newColumns];
+  get columns(): readonly SealColumn[] {
+    return [...(this.#table?.columns.map(columnToSeal) ?? DEFAULT_SHAPE.map(specOf)), ...this.#newColumns];
   }
 
   /**

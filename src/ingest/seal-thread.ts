@@ -2,6 +2,7 @@ import "../core/reports.ts";
 import "../core/warnings.ts";
 import { move, transferableSymbol, valueSymbol } from "piscina";
 import { EngineError, toErrorRecord } from "../core/errors.ts";
+import { foldName } from "../core/names.ts";
 import { scannerOf } from "../format/body-scanners.ts";
 import { checksumOf } from "../format/checksum.ts";
 import { filtersOf } from "../format/columns/column-filters.ts";
@@ -45,22 +46,27 @@ function scan(body: SealBody, set: ColumnSet): BodyOutcome {
 }
 
 /** Columns that no value came for are in neither the file nor the statistics. */
-async function encode(set: ColumnSet, { format, output }: SealTask): Promise<SealedExtent> {
+async function encode(set: ColumnSet, task: SealTask): Promise<SealedExtent> {
+  const { format, output } = task;
   const range = set.time.range();
   if (range === undefined) throw new Error("an extent with rows has a time range");
   const columns = storedColumns(set);
   const stats = columns.map((column) => column.stats(set.rows));
   const tlm = encodeTlm(set, format === "tlm" ? output : undefined);
   const filters = filtersOf(columns, stats, tlm.byteLength);
-  const bytes = format === "tlm" ? tlm : await toParquet(tlm);
-  const checksum = checksumOf(bytes);
-  return { bytes, format, rows: set.rows, checksum, minAtNs: range.min, maxAtNs: range.max, stats, filters };
+  const written = format === "tlm" ? { bytes: tlm } : await toParquet(tlm, task);
+  const checksum = checksumOf(written.bytes);
+  return { ...written, format, rows: set.rows, checksum, minAtNs: range.min, maxAtNs: range.max, stats, filters };
 }
 
-async function toParquet(tlm: Uint8Array): Promise<Uint8Array> {
+type Written = Pick<SealedExtent, "bytes" | "formatVersion" | "nanosecondColumns">;
+
+async function toParquet(tlm: Uint8Array, { columns, encodings }: SealTask): Promise<Written> {
   // Loaded only here: DuckDB has no part in writing tlm.
-  const { tlmToParquet } = await import("../io/duckdb/parquet.ts");
-  return tlmToParquet(tlm);
+  const { parquetFrom } = await import("../io/duckdb/parquet.ts");
+  const ids = new Map(columns.flatMap(({ name, id }) => (id === undefined ? [] : [[foldName(name), id]])));
+  const { bytes, formatVersion, nanosecondColumns: finer } = await parquetFrom(tlm, { ids, encodings });
+  return { bytes, formatVersion, ...(finer.length > 0 && { nanosecondColumns: finer }) };
 }
 
 /** The result itself, marked so that on a thread of the pool its buffer changes threads instead of being copied. */

@@ -11,7 +11,7 @@ import { decodeTlm } from "../format/tlm-decode.ts";
 import { DEFAULT_SHAPE } from "../format/types.ts";
 import { createSealPool } from "./seal-pool.ts";
 import { seal } from "./seal-thread.ts";
-import type { SealBody, SealTask } from "./seal.ts";
+import { columnToSeal, type SealBody, type SealTask } from "./seal.ts";
 
 const AT_NS = 1_704_067_200_000_000_000n;
 
@@ -84,6 +84,18 @@ describe("sealing", () => {
     const { extent, newColumns, outcomes } = await seal(task([body('{"new":1}\n{'), body("")]));
     expect([extent, newColumns]).toEqual([undefined, []]);
     expect(outcomes.map((outcome) => outcome.ok)).toEqual([false, false]);
+  });
+
+  it("writes parquet that others can read once the table has ids for all its columns", async () => {
+    const columns = DEFAULT_SHAPE.map(({ name, type }, i) => columnToSeal({ name, type, id: i + 1 }));
+    const sealed = async (text: string) => {
+      const { extent } = await seal({ ...task([body(text)], "parquet"), columns });
+      return [extent?.formatVersion, extent?.nanosecondColumns];
+    };
+    expect(await sealed('{"label":"a"}')).toEqual([2, undefined]);
+    expect(await sealed('{"label":"a","at":"2024-01-01T00:00:00.000000001Z"}')).toEqual([2, ["at"]]);
+    // Its id comes with the commit.
+    expect(await sealed('{"label":"a","x":1}')).toEqual([1, undefined]);
   });
 
   it("writes parquet that holds the same rows", async () => {

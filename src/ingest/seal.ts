@@ -2,7 +2,8 @@ import type { ErrorRecord } from "../core/errors.ts";
 import type { ColumnFilter } from "../format/filter/filter.ts";
 import type { Misfit } from "../format/ndjson/misfits.ts";
 import type { Rejected } from "../format/ndjson/scanner.ts";
-import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
+import { specOf, type ColumnSpec, type ColumnStats, type ExtentFormat } from "../format/types.ts";
+import type { ParquetEncodings } from "../io/duckdb/parquet-encodings.ts";
 import type { BodyReading } from "./ingest.ts";
 
 /**
@@ -14,12 +15,26 @@ import type { BodyReading } from "./ingest.ts";
  */
 export type SealTask = {
   /** The table's columns as of `schemaVersion`, in order. */
-  columns: readonly ColumnSpec[];
+  columns: readonly SealColumn[];
   bodies: readonly SealBody[];
   format: ExtentFormat;
+  /** Of Parquet: see `ParquetFromOptions`. */
+  encodings?: ParquetEncodings | undefined;
   /** Where the extent may be written, if it fits. */
   output?: SharedArrayBuffer;
 };
+
+/**
+ * A column that a flush itself brings has no id: the catalog gives ids in the order of commits, and others of the same
+ * snapshot may come first. Its extent, if it is to be Parquet, is of version 1, which has no field ids, until compaction
+ * writes its rows again; every later flush of the table knows the ids.
+ */
+export type SealColumn = ColumnSpec & { id?: number };
+
+/** What sealing needs of a table's column. */
+export function columnToSeal(column: ColumnSpec & { id: number }): SealColumn {
+  return { ...specOf(column), id: column.id };
+}
 
 export type SealBody = BodyReading & {
   /** As sent, less its `Content-Encoding`. */
@@ -53,12 +68,16 @@ export type SealedExtent = {
   /** Give it back with `releaseShared` when it is written. */
   bytes: Uint8Array;
   format: ExtentFormat;
+  /** The newest of the format unless given. */
+  formatVersion?: number;
   rows: number;
   /** `checksumOf(bytes)`. */
   checksum: string;
   minAtNs: bigint;
   maxAtNs: bigint;
   stats: ColumnStats[];
+  /** See `NewExtent.nanosecondColumns`. */
+  nanosecondColumns?: readonly string[];
   /** Of columns that are worth one: see `filtersOf`. */
   filters: ColumnFilter[];
 };

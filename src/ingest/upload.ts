@@ -15,7 +15,7 @@ export async function uploadExtent(
   table: { database: string; name: string },
   sealed: SealedExtent,
 ): Promise<NewExtent> {
-  const { bytes, ...described } = sealed;
+  const { bytes, formatVersion = FORMAT_VERSION[sealed.format], ...described } = sealed;
   const sizeBytes = bytes.byteLength;
   const id = ports.newId();
   const key = objectKeys.extent({
@@ -28,7 +28,7 @@ export async function uploadExtent(
   });
   await ports.store.put(key, bytes);
   releaseShared(bytes);
-  return { ...described, id, key, formatVersion: FORMAT_VERSION[sealed.format], sizeBytes };
+  return { ...described, id, key, formatVersion, sizeBytes };
 }
 
 /**

@@ -20,7 +20,7 @@ import { createMetrics } from "../core/metrics.ts";
 import { foldName } from "../core/names.ts";
 import { checksumOf } from "../format/checksum.ts";
 import type { ColumnSpec, ExtentFormat } from "../format/types.ts";
-import { tlmToParquet } from "../io/duckdb/parquet.ts";
+import { parquetFrom } from "../io/duckdb/parquet.ts";
 import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm.test-kit.ts";
 import { ObjectNotFound, rangeOf, type ObjectStore } from "../io/objectstore/objectstore.ts";
 import { fixtureStats } from "./stats.test-kit.ts";
@@ -39,6 +39,8 @@ export type ExtentFixture = {
   rows: readonly FixtureRow[];
   /** First snapshot that has it. */
   snapshot?: number;
+  /** Parquet of version 1, which has no field ids, and nanoseconds. */
+  isOld?: boolean;
 };
 
 export type QueryHarness = {
@@ -214,9 +216,13 @@ class FakeCatalog {
     const id = this.#tables.length + 1;
     const ids = columns.map((column, i) => ({ ...column, id: i }));
     this.#tables.push({ id, databaseId: 1, database, name, schemaVersion: 1, columns: ids, clusterBy: [] });
-    for (const [i, { format, columns: own, rows, snapshot }] of extents.entries()) {
+    const idOf = new Map(ids.map((column) => [foldName(column.name), column.id]));
+    for (const [i, { format, columns: own, rows, snapshot, isOld = false }] of extents.entries()) {
       const tlm = tlmFixture(own, rows, 3000);
-      const bytes = format === "tlm" ? tlm : await tlmToParquet(tlm);
+      const options = isOld ? {} : { ids: idOf };
+      const parquet = format === "tlm" ? undefined : await parquetFrom(tlm, options);
+      const bytes = parquet?.bytes ?? tlm;
+      const finer = parquet?.nanosecondColumns ?? [];
       const key = `${database}/${name}/${i}.${format}`;
       mkdirSync(dirname(this.path(key)), { recursive: true });
       writeFileSync(this.path(key), bytes);
@@ -225,7 +231,8 @@ class FakeCatalog {
         id: id === 1 ? `extent-${i}` : `extent-${id}-${i}`,
         key,
         format,
-        formatVersion: 1,
+        formatVersion: parquet?.formatVersion ?? 1,
+        ...(finer.length > 0 && { nanosecondColumnIds: finer.map((column) => idOf.get(foldName(column)) ?? -1) }),
         rows: rows.length,
         sizeBytes: bytes.byteLength,
         checksum: checksumOf(bytes),

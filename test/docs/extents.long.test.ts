@@ -85,7 +85,17 @@ describe.skipIf(python === undefined)("extents", () => {
       },
     ]);
     const parquet = read("pyarrow", globSync(join(home, "data/**/typed/**/*.parquet"))).described;
-    expect(parquet).toMatchObject([{ codecs: ["ZSTD"] }]);
+    const microseconds = "timestamp[us, tz=UTC]";
+    // Both have values between two microseconds.
+    const nanoseconds = { "at\u001fns": "timestamp[ns]", "t\u001fns": "timestamp[ns]" };
+    expect(parquet).toMatchObject([
+      { codecs: ["ZSTD"], nullable: true, times: { at: microseconds, t: microseconds, ...nanoseconds } },
+    ]);
+    const { ids, names } = parquet[0] as { ids: number[]; names: string[] };
+    expect(new Set(ids).size).toBe(names.length);
+    for (const name of ["at", "t"]) {
+      expect(ids[names.indexOf(`${name}\u001fns`)]).toBe(2_000_000 + (ids[names.indexOf(name)] ?? 0));
+    }
   });
 
   test.each(["pyarrow", "polars"])("that were merged are read by %s", async (library) => {
@@ -104,7 +114,10 @@ describe.skipIf(python === undefined)("extents", () => {
     expect(found.size).toBeGreaterThanOrEqual(4);
     expect(rows.map(({ n }) => n)).toEqual(expect.arrayContaining([...found]));
     // The columns' ids are field ids: `at`, `label`, `body`, `props` and `n`, of which those without a value are left out.
-    for (const { ids } of inMerged.described) expect(ids).not.toContain(-1);
+    for (const { ids, times } of inMerged.described) {
+      expect(ids).not.toContain(-1);
+      expect(times).toEqual({ at: "timestamp[us, tz=UTC]" });
+    }
   });
 });
 

@@ -1,6 +1,7 @@
 """Prints the rows of extents as NDJSON, a line each, by `pyarrow` or `polars`: `read-extents.py LIBRARY FILE...`.
 
-Times are nanoseconds since 1970, 64-bit numbers are text. The last line is what the files say of themselves.
+Times are nanoseconds since 1970, 64-bit numbers are text. The last line is what the files say of themselves. Where a
+Parquet file has nanoseconds apart, they are what is printed.
 """
 
 import json
@@ -12,6 +13,9 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 
+NANOSECONDS = "\x1fns"
+
+
 def by_pyarrow(path):
     if path.endswith(".parquet"):
         table = pyarrow.parquet.read_table(path)
@@ -19,19 +23,25 @@ def by_pyarrow(path):
         table = pyarrow.ipc.open_file(path).read_all()
     for index, field in enumerate(table.schema):
         if pyarrow.types.is_timestamp(field.type):
-            table = table.set_column(index, field.name, table.column(index).cast("int64"))
-    return table.to_pylist()
+            nanoseconds = table.column(index).cast(pyarrow.timestamp("ns", field.type.tz))
+            table = table.set_column(index, field.name, nanoseconds.cast("int64"))
+    return [exact(row) for row in table.to_pylist()]
+
+
+def exact(row):
+    """The row with nanoseconds in the place of microseconds."""
+    finer = {name.removesuffix(NANOSECONDS): value for name, value in row.items() if name.endswith(NANOSECONDS)}
+    return {name: finer.get(name, value) for name, value in row.items() if not name.endswith(NANOSECONDS)}
 
 
 def by_polars(path):
     frame = polars.read_parquet(path) if path.endswith(".parquet") else polars.read_ipc(path)
     times = [name for name, kind in frame.schema.items() if isinstance(kind, polars.Datetime)]
-    for name in times:
-        assert frame.schema[name].time_unit == "ns", frame.schema
+    frame = frame.with_columns(polars.col(times).dt.cast_time_unit("ns"))
     # `dynamic` is marked as JSON in Parquet, which Polars takes for bytes.
     texts = [name for name, kind in frame.schema.items() if kind == polars.Binary]
     frame = frame.with_columns(polars.col(times).to_physical(), polars.col(texts).cast(polars.String))
-    return frame.to_dicts()
+    return [exact(row) for row in frame.to_dicts()]
 
 
 def described(path):
@@ -48,7 +58,13 @@ def described(path):
     ids = [int((field.metadata or {}).get(b"PARQUET:field_id", -1)) for field in file.schema_arrow]
     group = file.metadata.row_group(0)
     codecs = {group.column(n).compression for n in range(group.num_columns)}
-    return {"ids": ids, "codecs": sorted(codecs), "names": file.schema_arrow.names}
+    return {
+        "ids": ids,
+        "codecs": sorted(codecs),
+        "names": file.schema_arrow.names,
+        "times": {field.name: str(field.type) for field in file.schema_arrow if pyarrow.types.is_timestamp(field.type)},
+        "nullable": all(field.nullable for field in file.schema_arrow),
+    }
 
 
 library, *paths = sys.argv[1:]

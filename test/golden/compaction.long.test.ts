@@ -9,7 +9,7 @@ import { uuidV7Source } from "../../src/core/ids.ts";
 import { seededRandom, systemRandom } from "../../src/core/random.ts";
 import { checksumOf } from "../../src/format/checksum.ts";
 import { Chooser } from "../../src/format/ndjson/generate-values.test-kit.ts";
-import { FORMAT_VERSION, type ColumnSpec } from "../../src/format/types.ts";
+import type { ColumnSpec } from "../../src/format/types.ts";
 import { loadDuckDb, quoteText, runSql } from "../../src/io/duckdb/duckdb.ts";
 import { tlmToParquet } from "../../src/io/duckdb/parquet.ts";
 import { tlmFixture, type FixtureRow } from "../../src/io/duckdb/tlm.test-kit.ts";
@@ -201,7 +201,7 @@ async function extentsOf(
       id,
       key,
       format,
-      formatVersion: FORMAT_VERSION[format],
+      formatVersion: 1,
       rows: own.length,
       sizeBytes: bytes.byteLength,
       checksum: checksumOf(bytes),

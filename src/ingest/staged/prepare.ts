@@ -5,8 +5,8 @@ import { Semaphore } from "../../core/concurrency.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Clock } from "../../core/clock.ts";
 import { foldName } from "../../core/names.ts";
-import { specOf, type ColumnSpec, type ExtentFormat } from "../../format/types.ts";
-import type { Sealer, SealedExtent } from "../seal.ts";
+import type { ColumnSpec, ExtentFormat } from "../../format/types.ts";
+import { columnToSeal, type SealColumn, type Sealer, type SealedExtent } from "../seal.ts";
 import { discardExtents, shareOf, uploadExtent, type UploadPorts } from "../upload.ts";
 import { contentOf, requestsOf, type Draft } from "./draft.ts";
 import { firstKeyedAtMs } from "./lateness.ts";
@@ -66,7 +66,7 @@ export async function prepareTable(
   failed: Preparation["failed"],
 ): Promise<Prepared[]> {
   const preparation = { table, uploads: new Semaphore(MAX_UPLOADS), failed };
-  const columns: ColumnSpec[] = table.columns.map(specOf);
+  const columns: SealColumn[] = table.columns.map(columnToSeal);
   const uploading: Promise<Prepared | undefined>[] = [];
   try {
     for (let done = 0; done < drafts.length;) {
@@ -101,7 +101,7 @@ export async function allOrDiscard(
 
 function sealSome(
   ports: PreparePorts,
-  columns: readonly ColumnSpec[],
+  columns: readonly SealColumn[],
   drafts: readonly Draft[],
   failed: Preparation["failed"],
 ): Promise<(Sealed | undefined)[]> {
@@ -117,7 +117,7 @@ function sealSome(
   );
 }
 
-async function sealDraft(ports: PreparePorts, columns: readonly ColumnSpec[], draft: Draft): Promise<Sealed> {
+async function sealDraft(ports: PreparePorts, columns: readonly SealColumn[], draft: Draft): Promise<Sealed> {
   const { extents, bodies } = await contentOf(draft, columns);
   if (bodies.length === 0) return { draft, extents, newColumns: [], isCast: false };
   const startedMs = ports.clock.monotonicMs();

@@ -3,7 +3,7 @@ import type { ErrorRecord } from "../../core/errors.ts";
 import { encodingOf } from "../../format/encodings.ts";
 import type { ColumnSpec, ExtentFormat } from "../../format/types.ts";
 import type { BodyReading } from "../ingest.ts";
-import type { SealBody, SealedExtent, Sealer } from "../seal.ts";
+import type { SealBody, SealColumn, SealedExtent, Sealer } from "../seal.ts";
 import { sealInCuts } from "../seal-cuts.ts";
 import { sealAgreed, widenableBy } from "../seal-widening.ts";
 
@@ -37,7 +37,7 @@ type Sealing = { seal: Sealer; sealThreads: number; format: ExtentFormat };
  */
 export async function sealAcknowledged(
   sealing: Sealing,
-  columns: readonly ColumnSpec[],
+  columns: readonly SealColumn[],
   bodies: readonly AcknowledgedBody[],
 ): Promise<SealedBodies> {
   const { seal, sealThreads, format } = sealing;
@@ -59,7 +59,7 @@ export async function sealAcknowledged(
 /** The first half, then the second under the columns that the first has brought. */
 async function sealInParts(
   sealing: Sealing,
-  columns: readonly ColumnSpec[],
+  columns: readonly SealColumn[],
   bodies: readonly AcknowledgedBody[],
 ): Promise<SealedBodies> {
   const [only] = bodies;
@@ -77,7 +77,7 @@ async function sealInParts(
 
 async function sealInSmallerCuts(
   { seal, format }: Sealing,
-  columns: readonly ColumnSpec[],
+  columns: readonly SealColumn[],
   { rows, ...body }: AcknowledgedBody,
 ): Promise<SealedBodies> {
   const task = { columns, bodies: [{ ...body, lenient: true }], format };

@@ -15,7 +15,12 @@ export type ResolvedTable = TableShape & {
   /** The view numbers the rows (`PLACE_COLUMN`), and has those from that place on: see `numbered-rows.ts`. */
   numberedFrom?: number;
   visible?: VisibleRows | undefined;
+  /** Rows outside do not matter to the query, which drops them itself. */
+  bounds?: readonly TimeBounds[];
 };
+
+/** The range of a `timestamp` column, inclusive; nanoseconds since the epoch. A row without a time is outside. */
+export type TimeBounds = { column: string; minNs?: bigint | undefined; maxNs?: bigint | undefined };
 
 /** What a table shows of its rows, when it keeps them for some days only: see `retention.ts`. */
 export type VisibleRows = {
@@ -25,8 +30,12 @@ export type VisibleRows = {
   column: string;
 };
 
-/** An extent as a file; `columns` are those that it has, `unwidened` those that it has as `long` and the table as `real`. */
-export type LocalExtent = Pick<PlannedExtent, "id" | "format" | "rows" | "columns" | "minAtNs"> & {
+/**
+ * An extent as a file; `columns` are those that it has, `unwidened` those that it has as `long` and the table as `real`,
+ * `inNanoseconds` those that a file of `format/parquet-times.ts` has in nanoseconds as well.
+ */
+export type LocalExtent = Pick<PlannedExtent, "id" | "format" | "formatVersion" | "rows" | "columns" | "minAtNs"> & {
   path: string;
   unwidened?: readonly string[];
+  inNanoseconds?: readonly string[];
 };

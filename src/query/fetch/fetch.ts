@@ -4,6 +4,7 @@ import type { PlannedExtent } from "../../catalog/catalog.ts";
 import { Semaphore } from "../../core/concurrency.ts";
 import { systemCodeOf } from "../../core/errors.ts";
 import { ParquetFooterError } from "../../format/parquet-footer.ts";
+import { nanosecondName } from "../../format/parquet-times.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
 import type { ReadBudget } from "../budgets/read-budget.ts";
 import { ExtentCache, type ExtentCacheOptions, type Lease } from "./cache/extent-cache.ts";
@@ -29,7 +30,7 @@ export type ExtentFetcher = {
 };
 
 /** What fetching asks of a planned table. */
-export type FetchTable = Pick<PlannedTable, "name" | "columns" | "needed" | "extents" | "visible">;
+export type FetchTable = Pick<PlannedTable, "name" | "columns" | "needed" | "extents" | "visible" | "bounds">;
 
 export type FetchRequest = {
   signal: AbortSignal;
@@ -176,8 +177,13 @@ function neededOf(table: FetchTable): Needed[] {
     if (isBare(table, extent)) return [];
     const columns =
       needed === undefined || !reachesBeyond(extent, visible) ? needed : withColumn(needed, visible.column);
-    return { extent, columns };
+    return { extent, columns: columns?.map((name) => nameInFile(extent, name)) };
   });
+}
+
+/** What a column is called that is read in the place of the table's. */
+function nameInFile({ inNanoseconds }: PlannedTable["extents"][number], column: string): string {
+  return inNanoseconds?.includes(column) === true ? nanosecondName(column) : column;
 }
 
 /**
@@ -193,17 +199,19 @@ function withColumn(columns: readonly string[], column: string): readonly string
 }
 
 function localExtent(extent: PlannedTable["extents"][number], path: string): LocalExtent {
-  const { id, format, rows, columns, minAtNs, unwidened } = extent;
-  return { id, format, rows, columns, minAtNs, path, ...(unwidened && { unwidened }) };
+  const { id, format, formatVersion, rows, columns, minAtNs, unwidened, inNanoseconds } = extent;
+  const apart = { ...(unwidened && { unwidened }), ...(inNanoseconds && { inNanoseconds }) };
+  return { id, format, formatVersion, rows, columns, minAtNs, path, ...apart };
 }
 
 function resolved(tables: readonly FetchTable[], extents: readonly LocalExtent[]): ResolvedTable[] {
   let next = 0;
   return tables.map((table) => {
-    const { name, columns, needed, visible } = table;
+    const { name, columns, needed, visible, bounds } = table;
     const bare = table.extents.filter((extent) => isBare(table, extent));
     const own = extents.slice(next, (next += table.extents.length - bare.length));
-    return { name, columns, needed, visible, extents: own, bareRows: bare.reduce((sum, { rows }) => sum + rows, 0) };
+    const bareRows = bare.reduce((sum, { rows }) => sum + rows, 0);
+    return { name, columns, needed, visible, ...(bounds && { bounds }), extents: own, bareRows };
   });
 }
 

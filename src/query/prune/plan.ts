@@ -7,13 +7,14 @@ import { EngineError } from "../../core/errors.ts";
 import { foldName } from "../../core/names.ts";
 import { FORMAT_VERSION, isReadable } from "../../format/types.ts";
 import type { MatchedRows, QueryRequest, TailedRows } from "../contract/query.ts";
-import type { LocalExtent, TableShape, VisibleRows } from "../contract/tables.ts";
+import type { LocalExtent, TableShape, TimeBounds, VisibleRows } from "../contract/tables.ts";
 import type { NeededTable, Needs } from "../resolve/needs.ts";
 import { tableNotFound } from "../resolve/not-found.ts";
 import { namesOf, resolveTables } from "../resolve/resolve-tables.ts";
 import { snapshotOf } from "../resolve/snapshot-of.ts";
 import { describePruning, pruneTable, type Pruning } from "./prune.ts";
 import { visibleRows, withinRetention } from "./retention.ts";
+import { timeBounds } from "./time-bounds.ts";
 
 /**
  * The plan of a query as data, made before anything is fetched: its tables at one snapshot, and of each the extents
@@ -31,9 +32,10 @@ export type QueryPlan = {
 export type PlannedTable = TableShape & {
   /** Columns that the query can touch; all when undefined. */
   needed: readonly string[] | undefined;
-  extents: readonly (PlannedExtent & Pick<LocalExtent, "unwidened">)[];
+  extents: readonly (PlannedExtent & Pick<LocalExtent, "unwidened" | "inNanoseconds">)[];
   /** What the table shows of its rows, when it keeps them for some days only. */
   visible?: VisibleRows | undefined;
+  bounds?: readonly TimeBounds[];
 };
 
 export type TablePlan = PlannedTable & {
@@ -79,15 +81,17 @@ export async function planQuery(
     if (snapshot < head.id) await reading?.hold(snapshot);
     const visible = matching === undefined ? visibleRows(table, clock.nowMs()) : undefined;
     const mentions = prune ? need.mentions : [{ range: {}, predicates: [] }];
-    const pruned = await pruneTable(catalog, table, snapshot, withinRetention(mentions, visible));
+    const within = withinRetention(mentions, visible);
+    const pruned = await pruneTable(catalog, table, snapshot, within);
     // A table of another database was looked up a moment later than the head.
     const isOlder = travel !== undefined || need.database !== undefined;
     const shown = isOlder ? tableAt(table, snapshot) : table;
     const shape = shapeOf(shown);
     const label = need.database === undefined ? table.name : `${table.database}.${table.name}`;
     const needed = neededOf(table, need);
-    const extents = pruned.extents.map((extent) => withUnwidened(shown, extent));
-    const planned = { ...shape, label, tableId: table.id, needed, snapshot, visible, ...pruned, extents };
+    const extents = pruned.extents.map((extent) => asInFile(shown, extent));
+    const bounds = timeBounds(within, shape.columns);
+    const planned = { ...shape, label, tableId: table.id, needed, snapshot, visible, bounds, ...pruned, extents };
     tables.push(matching === undefined ? planned : ofExtents(planned, matching));
   }
   for (const { label, extents } of tables) checkReadable(label, extents);
@@ -112,7 +116,7 @@ function tailPlan(table: TableRecord, { extents }: TailedRows, visible: VisibleR
   // Whoever gave the extents knows whether they can be read.
   const snapshot = Infinity;
   const { id: tableId, name: label } = table;
-  const widened = extents.map((extent) => withUnwidened(table, extent));
+  const widened = extents.map((extent) => asInFile(table, extent));
   return { ...shapeOf(table), label, tableId, needed: undefined, snapshot, visible, extents: widened, pruning };
 }
 
@@ -149,10 +153,13 @@ function tableAt(table: TableRecord, snapshot: number): TableRecord {
   return { ...table, columns: columns.map((column) => columnAt(column, snapshot)) };
 }
 
-/** The extent, with the columns that have to be widened when it is read. */
-function withUnwidened(table: TableRecord, extent: PlannedExtent): PlannedTable["extents"][number] {
+/** The extent, with the columns that its file has otherwise than the table. */
+function asInFile(table: TableRecord, extent: PlannedExtent): PlannedTable["extents"][number] {
   const unwidened = unwidenedIn(table, extent.schemaVersion);
-  return unwidened.length === 0 ? extent : { ...extent, unwidened };
+  const ids = new Set(extent.nanosecondColumnIds);
+  if (unwidened.length === 0 && ids.size === 0) return extent;
+  const inNanoseconds = table.columns.filter(({ id }) => ids.has(id)).map(({ name }) => name);
+  return { ...extent, ...(unwidened.length > 0 && { unwidened }), ...(ids.size > 0 && { inNanoseconds }) };
 }
 
 function shapeOf(table: TableRecord): TableShape {

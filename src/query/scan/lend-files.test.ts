@@ -25,7 +25,7 @@ beforeEach(() => {
 afterEach(() => rmSync(base, { recursive: true }));
 
 function extent(path: string): LocalExtent {
-  return { id: path, format: "parquet", rows: 1, columns: [], minAtNs: 0n, path: join(base, path) };
+  return { id: path, format: "parquet", formatVersion: 1, rows: 1, columns: [], minAtNs: 0n, path: join(base, path) };
 }
 
 function table(...extents: LocalExtent[]): ResolvedTable {

@@ -4,7 +4,7 @@ import { TLM_SCAN, type TlmScans } from "../../io/duckdb/tlm-scan.ts";
 import type { LocalExtent, ResolvedTable } from "../contract/tables.ts";
 import { PLACE_COLUMN } from "../parse/row-condition.ts";
 import { reachesBeyond } from "../prune/retention.ts";
-import { cutOff, selectOf, tableQuery } from "./views.ts";
+import { cutOff, selectOf, storedIn, tableQuery } from "./views.ts";
 
 /**
  * Extents with the place of each row, for live tails: row r (from 0) of the table's i-th extent has the place
@@ -56,9 +56,9 @@ function ofTlm(columns: Columns, { extent, first }: { extent: LocalExtent; first
 const ROW_NUMBER = "file_row_number";
 
 function ofParquet(columns: Columns, extent: LocalExtent, first: number): string {
-  const { path, columns: present, unwidened } = extent;
+  const { path, columns: present } = extent;
   const file = quoteText(path);
-  const items = selectOf(columns, new Set(present), new Set(unwidened));
+  const items = selectOf(columns, storedIn(extent, columns, undefined));
   // Where a column has that name the rows are counted as they come, which keeps the order of one file.
   if (present.some((name) => foldName(name) === ROW_NUMBER)) {
     return `${items}, row_number() OVER () - 1 + ${first} AS ${PLACE} FROM read_parquet(${file})`;

@@ -1,5 +1,7 @@
-import type { ColumnSpec } from "../../format/types.ts";
+import { nanosecondName } from "../../format/parquet-times.ts";
+import { PARQUET_WITHOUT_IDS, type ColumnSpec } from "../../format/types.ts";
 import { quoteIdentifier, quoteText, sqlTypeOf } from "../../io/duckdb/duckdb.ts";
+import { nanosecondsOf } from "../../io/duckdb/parquet.ts";
 import { TLM_SCAN, type TlmScans } from "../../io/duckdb/tlm-scan.ts";
 import type { LocalExtent, ResolvedTable, VisibleRows } from "../contract/tables.ts";
 import { EXTENT_COLUMN } from "../parse/row-condition.ts";
@@ -54,7 +56,7 @@ export function cutOff(part: string, { fromNs, column }: VisibleRows): string {
   return `SELECT * FROM (${part}) AS kept WHERE ${quoteIdentifier(column)} >= make_timestamp_ns(${fromNs})`;
 }
 
-const NONE: ReadonlySet<string> = new Set();
+const NONE: StoredColumns = new Map();
 
 function tlmPart(columns: readonly ColumnSpec[], extents: readonly LocalExtent[], scans: TlmScans): string {
   const rows = extents.reduce((total, extent) => total + extent.rows, 0);
@@ -65,47 +67,127 @@ function tlmPart(columns: readonly ColumnSpec[], extents: readonly LocalExtent[]
 /** More parts than that cost more than opening every file. */
 const MAX_PARTS = 32;
 
-type ParquetPart = { present: ReadonlySet<string>; unwidened: ReadonlySet<string>; extents: LocalExtent[] };
+type ParquetPart = { stored: StoredColumns; extents: LocalExtent[] };
 
-function parquetParts({ columns, needed }: ResolvedTable, extents: readonly LocalExtent[]): string[] {
+/** How files have columns, by name; those that they do not have are left out. */
+export type StoredColumns = ReadonlyMap<string, StoredAs>;
+/** See `LocalExtent`; `apart in some` where files are read together some of which have nanoseconds. */
+type StoredAs = "same" | "unwidened" | "microseconds" | "nanoseconds apart" | "apart in some";
+
+function parquetParts(table: ResolvedTable, extents: readonly LocalExtent[]): string[] {
+  const { columns, needed } = table;
   const asked = needed === undefined ? undefined : new Set(needed);
   const parts = new Map<string, ParquetPart>();
   for (const extent of extents) {
-    const { columns: own } = extent;
-    const present = new Set(asked === undefined ? own : own.filter((name) => asked.has(name)));
-    const unwidened = new Set(extent.unwidened?.filter((name) => present.has(name)));
-    const key = JSON.stringify(columns.map(({ name }) => (unwidened.has(name) ? 2 : Number(present.has(name)))));
+    const stored = storedIn(extent, columns, asked);
+    const key = JSON.stringify(columns.map(({ name }) => stored.get(name) ?? ""));
     const part = parts.get(key);
-    if (part === undefined) parts.set(key, { present, unwidened, extents: [extent] });
+    if (part === undefined) parts.set(key, { stored, extents: [extent] });
     else part.extents.push(extent);
   }
-  if (parts.size > MAX_PARTS) {
-    const present = new Set(extents.flatMap((extent) => extent.columns));
-    const unwidened = new Set(extents.flatMap((extent) => extent.unwidened ?? []));
-    return [`${selectOf(columns, present, unwidened)} FROM read_parquet(${filesOf(extents)}, union_by_name = true)`];
-  }
-  return [...parts.values()].map(
-    ({ present, unwidened, extents: own }) =>
-      `${selectOf(columns, present, unwidened)} FROM read_parquet(${filesOf(own)})`,
-  );
+  if (parts.size <= MAX_PARTS) return [...parts.values()].map((part) => parquetPart(table, part, ""));
+  // Of one version, for microseconds and nanoseconds have no type in common that keeps both.
+  return [...Map.groupBy(extents, inMicroseconds).values()].map((own) => {
+    const stored = own.map((extent) => storedIn(extent, columns, undefined)).reduce(together);
+    return parquetPart(table, { stored, extents: own }, ", union_by_name = true");
+  });
+}
+
+function parquetPart({ columns, bounds }: ResolvedTable, { stored, extents }: ParquetPart, options: string): string {
+  const files = `read_parquet(${filesOf(extents)}${options})`;
+  return `${selectOf(columns, stored)} FROM ${files}${whereOf(bounds, stored)}`;
 }
 
 function filesOf(extents: readonly LocalExtent[]): string {
   return `[${extents.map(({ path }) => quoteText(path)).join(", ")}]`;
 }
 
-/** All columns, NULL for those that are not there, and the `unwidened` ones of the type that they have now. */
-export function selectOf(
+function inMicroseconds({ formatVersion }: LocalExtent): boolean {
+  return formatVersion > PARQUET_WITHOUT_IDS;
+}
+
+/** How the extent's file has those of its columns that are asked for; all when undefined. */
+export function storedIn(
+  extent: LocalExtent,
   columns: readonly ColumnSpec[],
-  present: ReadonlySet<string>,
-  unwidened: ReadonlySet<string> = NONE,
-): string {
+  asked: ReadonlySet<string> | undefined,
+): StoredColumns {
+  const own = new Set(extent.columns);
+  const stored = new Map<string, StoredAs>();
+  for (const { name, type } of columns) {
+    if (!own.has(name) || asked?.has(name) === false) continue;
+    if (type.kind === "timestamp" && inMicroseconds(extent)) {
+      stored.set(name, extent.inNanoseconds?.includes(name) === true ? "nanoseconds apart" : "microseconds");
+    } else {
+      stored.set(name, extent.unwidened?.includes(name) === true ? "unwidened" : "same");
+    }
+  }
+  return stored;
+}
+
+/** How files have columns that are read by name, of which some lack some. */
+function together(a: StoredColumns, b: StoredColumns): StoredColumns {
+  const stored = new Map(a);
+  for (const [name, as] of b) {
+    const known = stored.get(name) ?? as;
+    if (known === as) stored.set(name, as);
+    else stored.set(name, known === "same" || known === "unwidened" ? "unwidened" : "apart in some");
+  }
+  return stored;
+}
+
+/** All columns, of the types that the table has now; NULL for those that are not there. */
+export function selectOf(columns: readonly ColumnSpec[], stored: StoredColumns): string {
   const items = columns.map(({ name, type }) => {
     const column = quoteIdentifier(name);
-    if (!present.has(name)) return `CAST(NULL AS ${sqlTypeOf(type)}) AS ${column}`;
-    // Parquet has no fixed-size list, so a vector comes back as a list of unknown length.
-    const isCast = type.kind === "vector" || unwidened.has(name);
-    return isCast ? `CAST(${column} AS ${sqlTypeOf(type)}) AS ${column}` : column;
+    const value = valueOf({ name, type }, stored.get(name));
+    return value === column ? column : `${value} AS ${column}`;
   });
   return `SELECT ${items.join(", ")}`;
+}
+
+function valueOf({ name, type }: ColumnSpec, stored: StoredAs | undefined): string {
+  const column = quoteIdentifier(name);
+  const apart = quoteIdentifier(nanosecondName(name));
+  switch (stored) {
+    case undefined:
+      return `CAST(NULL AS ${sqlTypeOf(type)})`;
+    case "unwidened":
+      return `CAST(${column} AS ${sqlTypeOf(type)})`;
+    case "microseconds":
+      return nanosecondsOf(name);
+    case "nanoseconds apart":
+      return apart;
+    case "apart in some":
+      return `coalesce(${apart}, ${nanosecondsOf(name)})`;
+    case "same":
+      // Parquet has no fixed-size list, so a vector comes back as a list of unknown length.
+      return type.kind === "vector" ? `CAST(${column} AS ${sqlTypeOf(type)})` : column;
+  }
+}
+
+/** The ends of what nanoseconds can tell; infinity lies beyond. */
+const FARTHEST_NS = 2n ** 63n - 1n;
+
+/**
+ * The bounds on columns that are in microseconds, as comparisons in their type: DuckDB prunes row groups by those alone.
+ * Of other columns it has the query's own.
+ */
+function whereOf(bounds: ResolvedTable["bounds"], stored: StoredColumns): string {
+  const comparisons = (bounds ?? []).flatMap(({ column, minNs, maxNs }) => {
+    if (stored.get(column) !== "microseconds") return [];
+    const lower = minNs === undefined || minNs <= -FARTHEST_NS ? [] : [`>= ${instant(-floorUs(-minNs))}`];
+    const upper = maxNs === undefined || maxNs >= FARTHEST_NS ? [] : [`<= ${instant(floorUs(maxNs))}`];
+    return [...lower, ...upper].map((comparison) => `${quoteIdentifier(column)} ${comparison}`);
+  });
+  return comparisons.length === 0 ? "" : ` WHERE ${comparisons.join(" AND ")}`;
+}
+
+function floorUs(ns: bigint): bigint {
+  const us = ns / 1_000n;
+  return ns % 1_000n < 0n ? us - 1n : us;
+}
+
+function instant(us: bigint): string {
+  return `make_timestamptz(${us})`;
 }

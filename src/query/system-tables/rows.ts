@@ -2,7 +2,7 @@ import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Catalog, ExtentRecord, Snapshot, TableRecord } from "../../catalog/catalog.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
-import { formatColumnType, originOf } from "../../format/types.ts";
+import { formatColumnType, isPublishable, originOf } from "../../format/types.ts";
 import type { RecordStore } from "../../db/records.ts";
 import type { Caller } from "../../auth/caller.ts";
 import { usableDatabases } from "../../auth/usable-databases.ts";
@@ -221,6 +221,8 @@ function extentRow(table: TableRecord, extent: ExtentRecord): SystemRow {
     begin_snapshot: extent.beginSnapshot,
     schema_version: extent.schemaVersion,
     checksum: extent.checksum,
+    format_version: extent.formatVersion,
+    is_publishable: isPublishable(extent),
   };
 }
 

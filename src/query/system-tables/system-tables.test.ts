@@ -47,6 +47,16 @@ describe("system tables", () => {
     ]);
   });
 
+  test("extents, of which other programs read some", async () => {
+    const got = await rows(
+      "SELECT format, format_version, is_publishable FROM system.extents WHERE table_name = 'logs' ORDER BY begin_snapshot",
+    );
+    expect(got).toEqual([
+      { format: "tlm", format_version: 1, is_publishable: false },
+      { format: "parquet", format_version: 2, is_publishable: true },
+    ]);
+  });
+
   test("extents, with exact times", async () => {
     const got = await rows(`SELECT format, rows, bytes > 0 AS sized, min_at, max_at, begin_snapshot FROM system.extents
       WHERE table_name = 'logs' AND min_at > '2024-01-01' AND min_at < now() ORDER BY begin_snapshot`);

@@ -61,6 +61,9 @@ const OWN_TABLES = {
     ...times("min_at", "max_at"),
     ...longs("begin_snapshot", "schema_version"),
     ...texts("checksum"),
+    ...longs("format_version"),
+    // Whether other programs can read the file as it is: see `isPublishable`.
+    column("is_publishable", "bool"),
   ],
   "system.snapshots": [...longs("id"), ...times("committed_at")],
   "system.queries": [

@@ -127,7 +127,9 @@ describe("some columns of a Parquet extent", () => {
   test("are all that a view over them opens for a query that needs no other", async () => {
     const lease = await kit.cache.acquire(extent, kit.want({ columns: ["at", "label", "v", "i"] }));
     const columns = COLUMNS.map(({ name }) => name);
-    const extents = [{ id: "p", path: lease.path, format: "parquet" as const, rows: ROWS, columns, minAtNs: 0n }];
+    const extents = [
+      { id: "p", path: lease.path, format: "parquet" as const, formatVersion: 1, rows: ROWS, columns, minAtNs: 0n },
+    ];
     const scans = { add: () => expect.fail("no tlm here"), clear: () => {} };
     const needed = ["at", "label", "v", "i"];
     const view = tableQuery({ name: "t", columns: COLUMNS, needed, extents, bareRows: 0 }, scans);

@@ -150,7 +150,7 @@ function extentsOf({ ownFolder }: Target): LocalExtent[] {
   const columns = COLUMNS.map(({ name }) => name);
   const folder = join(ownFolder, "logs", "2026-01-01");
   return [
-    { id: "1", format: "tlm", rows: 1, columns, minAtNs: 0n, path: join(folder, "1.tlm") },
-    { id: "2", format: "parquet", rows: 1, columns, minAtNs: 0n, path: join(folder, "2.parquet") },
+    { id: "1", format: "tlm", formatVersion: 1, rows: 1, columns, minAtNs: 0n, path: join(folder, "1.tlm") },
+    { id: "2", format: "parquet", formatVersion: 1, rows: 1, columns, minAtNs: 0n, path: join(folder, "2.parquet") },
   ];
 }
