@@ -43,7 +43,13 @@ export function engineHandlers(
     createVerifyExtents({ ...parts, ...ports }, { tempDir: folder("verify"), limits: VERIFY_LIMITS, ...bounds }),
     createDeleteRows(
       { ...parts, ...ports, matcher: new RowMatcher(query) },
-      { tempDir: folder("deletions"), limits: REWRITE_LIMITS, keyPrefix: config.pathPrefix, ...bounds },
+      {
+        tempDir: folder("deletions"),
+        limits: REWRITE_LIMITS,
+        encodings: config.parquetEncodings,
+        keyPrefix: config.pathPrefix,
+        ...bounds,
+      },
     ),
     createQueryExport({ ...parts, ...ports, query }, { keyPrefix: config.pathPrefix, tempDir: folder("exports") }),
   ];

@@ -7,7 +7,8 @@ import type { Parts } from "./parts.ts";
 
 /** Threads that seal, for as long as the process runs; ready when it resolves. */
 export async function openSealPool({ config, log, metrics, cleanup }: Parts): Promise<SealPool> {
-  const sealPool = createSealPool({ threads: valuesOf(INGEST_OPTIONS, config).sealThreads, log });
+  const { sealThreads: threads, parquetEncodings: encodings } = valuesOf(INGEST_OPTIONS, config);
+  const sealPool = createSealPool({ threads, log, encodings });
   cleanup.defer(() => sealPool.close());
   INGEST_METRICS.of(metrics).sealQueue.watch({}, () => sealPool.queueDepth());
   await warmUp(sealPool);

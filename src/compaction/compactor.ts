@@ -8,7 +8,7 @@ import { isReadable } from "../format/types.ts";
 import { IoBudget } from "./io-budget.ts";
 import type { Duty, DutyTurn } from "../feature/lease-loop.ts";
 import { mergeOnDisk } from "./merge-on-disk.ts";
-import { DamagedInputs } from "./merge.ts";
+import { DamagedInputs, type MergeTask } from "./merge.ts";
 import { COMPACTION_METRICS } from "./metrics.ts";
 import { DAY_MS, FINISHED_BYTES, dayOf, migratesAtMs, pickMerge, settlesAtMs, type PickRules } from "./pick.ts";
 import { mergeAndPublish, type Merger, type PublishPorts } from "./publish.ts";
@@ -42,6 +42,8 @@ export type CompactorOptions = {
   threads: number;
   /** The part of the time in which the merging process may run, up to 1. */
   cpuShare: number;
+  /** Of new extents: see `MergeTask`. */
+  encodings?: MergeTask["encodings"];
   /** What merges may read and write in a second, of the object store and of this machine's disk; by default anything. */
   ioBytesPerSec?: number;
 };
@@ -124,13 +126,14 @@ class Compactor {
 
   async #merge({ table, inputs }: Job, { signal, lease }: DutyTurn): Promise<"published" | "lost"> {
     const { log, metrics, isBusy } = this.#ports;
-    const { keyPrefix, memoryBytes, threads, cpuShare } = this.#options;
+    const { keyPrefix, memoryBytes, threads, cpuShare, encodings } = this.#options;
     const ports = { ...this.#ports, merger: this.#merger };
     const published = await mergeAndPublish(ports, {
       table,
       inputs,
       keyPrefix,
       limits: { memoryBytes, spillBytes: SPILL_BYTES, threads },
+      encodings,
       share: () => (isBusy() ? cpuShare * BUSY_SHARE : cpuShare),
       lease,
       signal,

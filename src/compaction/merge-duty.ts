@@ -25,6 +25,7 @@ export function mergeDuties(deps: CompactionDeps): FeatureDuty[] {
     restMs: config.compactionIdleSleepMs,
     memoryBytes: MERGE_MEMORY_BYTES,
     threads: 1,
+    encodings: config.parquetEncodings,
     cpuShare,
     ioBytesPerSec: config.compactionIoBytesPerSec ?? ioBytesPerSec,
   });

@@ -56,9 +56,9 @@ function mergedFiles(
   };
 }
 
-function taskOf(folder: string, inputs: readonly MergeInput[], { table, limits }: MergeJob): MergeTask {
+function taskOf(folder: string, inputs: readonly MergeInput[], { table, limits, encodings }: MergeJob): MergeTask {
   const columns = table.columns.map(({ id, name, type }) => ({ id, name, type }));
-  return { columns, inputs, clusterBy: table.clusterBy, folder, targetBytes: TARGET_BYTES, limits };
+  return { columns, inputs, clusterBy: table.clusterBy, folder, targetBytes: TARGET_BYTES, limits, encodings };
 }
 
 async function bringInputs(way: Way, folder: string, job: MergeJob): Promise<MergeInput[]> {

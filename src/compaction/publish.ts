@@ -9,7 +9,7 @@ import type { IdSource } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
 import { FORMAT_VERSION } from "../format/types.ts";
 import { objectKeys, type ObjectStore } from "../io/objectstore/objectstore.ts";
-import type { MergedFile, MergeLimits } from "./merge.ts";
+import type { MergedFile, MergeLimits, MergeTask } from "./merge.ts";
 import { dayOf } from "./pick.ts";
 import { shareMisfits } from "./share-misfits.ts";
 
@@ -30,6 +30,7 @@ export type MergeJob = {
   inputs: readonly ExtentSummary[];
   keyPrefix: string;
   limits: MergeLimits;
+  encodings?: MergeTask["encodings"];
   /** See `MergeProcessOptions`. */
   share: () => number;
   lease: Lease;

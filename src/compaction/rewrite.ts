@@ -9,7 +9,7 @@ import { RunningChecksum } from "../format/checksum.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { IoBudget } from "./io-budget.ts";
 import { mergeInProcess } from "./merge-process.ts";
-import type { MergedFile, MergeLimits } from "./merge.ts";
+import type { MergedFile, MergeLimits, MergeTask } from "./merge.ts";
 import { dayOf, TARGET_BYTES } from "./pick.ts";
 import { discard, extentOf } from "./publish.ts";
 
@@ -30,6 +30,7 @@ export type RewriteOptions = {
   /** Of the caller alone. */
   tempDir: string;
   limits: MergeLimits;
+  encodings?: MergeTask["encodings"];
   /** Of a core that its process may take. */
   cpuShare: number;
 };
@@ -70,7 +71,7 @@ export async function rewriteExtents(
 
 async function mergeRows(
   { clock, budget }: RewritePorts,
-  { limits, cpuShare }: RewriteOptions,
+  { limits, encodings, cpuShare }: RewriteOptions,
   {
     folder,
     path,
@@ -94,6 +95,7 @@ async function mergeRows(
     folder: merged,
     targetBytes: TARGET_BYTES,
     limits,
+    encodings,
   };
   return await mergeInProcess(task, { clock, budget, share: () => cpuShare, signal });
 }

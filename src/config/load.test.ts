@@ -131,6 +131,7 @@ const SAMPLES: Record<OptionName, Sample> = {
   objstorePathStyle: { one: ["false", false, "false"], two: ["1", true], bad: ["path"], badToml: ["1"] },
   objstoreAllowHttp: { one: ["no", false, "false"], two: ["true", true], bad: ["http"], badToml: ["0"] },
   writeFormat: { one: ["parquet", "parquet"], two: ["tlm", "tlm"], bad: ["csv"], badToml: ["false"] },
+  parquetEncodings: { one: ["plain", "plain"], two: ["v2", "v2"], bad: ["v1"], badToml: ["2"] },
   artifactGcPollSecs: integer(60, 900, 1, 86_400),
   artifactGcGraceSecs: integer(60, 900, 60, 315_360_000),
   serverUrl: {
@@ -181,6 +182,7 @@ checkDefaults(OPTIONS, {
   objstorePathStyle: true,
   objstoreAllowHttp: true,
   writeFormat: "tlm",
+  parquetEncodings: "v2",
   artifactGcPollSecs: 300,
   artifactGcGraceSecs: 21_600,
   serverUrl: undefined,

@@ -279,6 +279,16 @@ export const OPTIONS = {
       "Format of the extents that ingest writes: `tlm` (Arrow IPC) or `parquet`. Extents of both are always readable. " +
       "Compaction writes Parquet in either case; with `parquet` it migrates what is left in `tlm`, too.",
   }),
+  parquetEncodings: option({
+    env: "ENGINE_PARQUET_ENCODINGS",
+    toml: "storage.parquet_encodings",
+    kind: kinds.oneOf(["v2", "plain"]),
+    default: "v2",
+    side: "S",
+    doc:
+      "How new Parquet extents hold columns without a dictionary: `v2` by the encodings of Parquet 2, which make files " +
+      "smaller and their reading faster; `plain` by those of Parquet 1, for programs that read no others.",
+  }),
   artifactGcPollSecs: option({
     env: "ENGINE_ARTIFACT_GC_POLL_SECS",
     toml: "retention.artifact_gc_poll_secs",

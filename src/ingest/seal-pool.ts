@@ -4,6 +4,7 @@ import { Semaphore } from "../core/concurrency.ts";
 import { EngineError } from "../core/errors.ts";
 import { isolateFile } from "../core/isolate.ts";
 import type { Log } from "../core/log.ts";
+import type { ParquetEncodings } from "../io/duckdb/parquet-encodings.ts";
 import type { SealBody, Sealer, SealResult, SealTask } from "./seal.ts";
 
 /** Sealing on worker threads. */
@@ -13,6 +14,13 @@ export type SealPool = {
   queueDepth(): number;
   /** Finishes accepted tasks, then ends the threads. */
   close(): Promise<void>;
+};
+
+export type SealPoolOptions = {
+  threads: number;
+  log: Log;
+  /** Of Parquet, for all tasks: see `SealTask`. */
+  encodings?: ParquetEncodings | undefined;
 };
 
 /** Tasks that may wait. The bytes behind them are bounded by whoever accepts them; this bounds their number. */
@@ -28,7 +36,7 @@ const IDLE_MS = 60_000;
  * clone makes two, of the whole of whatever buffer a body is a view of. Rejects with `too_many_requests` when the queue is full, with a plain error
  * when a thread dies (the pool starts another).
  */
-export function createSealPool(options: { threads: number; log: Log }): SealPool {
+export function createSealPool(options: SealPoolOptions): SealPool {
   const opening = openPiscina(options);
   // Buffers are taken when it is a task's turn, so that a queue of large bodies does not hold as many outputs; one task
   // more than there are threads is made ready, so that none waits for the next.
@@ -45,7 +53,7 @@ export function createSealPool(options: { threads: number; log: Log }): SealPool
       // Piscina itself would start new threads.
       if (closed) throw new EngineError("unavailable", "the sealing threads have ended");
       if (turns.waiting >= MAX_QUEUED_TASKS) throw busy();
-      const sealing = turns.run(() => sealOn(piscina, task));
+      const sealing = turns.run(() => sealOn(piscina, { encodings: options.encodings, ...task }));
       accepted.add(sealing);
       return sealing.finally(() => accepted.delete(sealing));
     },
@@ -68,7 +76,7 @@ async function sealOn(piscina: Piscina, task: SealTask): Promise<SealResult> {
   return output === undefined ? result : withOutput(result, output);
 }
 
-async function openPiscina({ threads, log }: { threads: number; log: Log }) {
+async function openPiscina({ threads, log }: SealPoolOptions) {
   const { Piscina } = await import("piscina");
   const piscina = new Piscina({
     filename: isolateFile(new URL("./seal-thread.ts", import.meta.url)),
