@@ -29,7 +29,7 @@ const LEAST = [
   ["claimed", 6],
   ["completed", 3],
   ["failed", 0.5],
-  ["released", 0.25],
+  ["released", 0.05],
   ["swept", 2],
   ["cancelled", 0.5],
   ["retried", 0.03],
