@@ -2,10 +2,9 @@ import { spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect } from "vitest";
-import { loopFiles } from "../../src/sandbox/runtime/loop-files.test-kit.ts";
 import { listMounts, sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
 import { cleanEnv, startEngine, temporaryHome, type Engine } from "../support/engine.ts";
-import { fieldOf, SandboxClient, untilPutAway } from "./sandboxes.test-kit.ts";
+import { fieldOf, leftLoopFiles, SandboxClient, untilPutAway } from "./sandboxes.test-kit.ts";
 import { TIMEOUT_MS } from "./server.test-kit.ts";
 import { endsWithThisProcess } from "../../src/core/child-processes.test-kit.ts";
 
@@ -101,7 +100,7 @@ export function serverWithDaemon(
       await untilPutAway(homeOfNode());
       expect(await daemon.end("SIGTERM")).toBe(0);
       expect((await listMounts(homeOfNode())).map(({ at }) => at)).toEqual([]);
-      expect(loopFiles(homeOfNode())).toEqual([]);
+      expect(await leftLoopFiles(homeOfNode())).toEqual([]);
     } finally {
       await daemon.end("SIGKILL");
       await engine.stop("SIGKILL");

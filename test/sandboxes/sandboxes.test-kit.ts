@@ -2,6 +2,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Engine } from "../support/engine.ts";
+import { loopFiles } from "../../src/sandbox/runtime/loop-files.test-kit.ts";
 
 /** A client of the routes of sandboxes of a server. */
 export class SandboxClient {
@@ -92,4 +93,10 @@ export async function untilPutAway(home: string): Promise<void> {
     if (waitedMs > 30_000) throw new Error(`machines are left: ${left().join(", ")}`);
     await pause(50);
   }
+}
+
+/** Files of a home behind loop devices. The kernel lets go of one a moment after its last mount, under load later. */
+export async function leftLoopFiles(home: string): Promise<string[]> {
+  for (let waitedMs = 0; loopFiles(home).length > 0 && waitedMs < 10_000; waitedMs += 50) await pause(50);
+  return loopFiles(home);
 }

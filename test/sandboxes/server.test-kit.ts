@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect } from "vitest";
-import { loopFiles } from "../../src/sandbox/runtime/loop-files.test-kit.ts";
 import { listMounts, sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
-import { fieldOf, SandboxClient, untilPutAway } from "./sandboxes.test-kit.ts";
+import { fieldOf, leftLoopFiles, SandboxClient, untilPutAway } from "./sandboxes.test-kit.ts";
 
 /** Of a test with a real sandbox: it takes seconds, and many where much else runs. */
 export const TIMEOUT_MS = 120_000;
@@ -43,7 +42,7 @@ export function sandboxServer(
       await untilPutAway(place.home);
       await engine.stop();
       expect((await listMounts(place.home)).map(({ at }) => at)).toEqual([]);
-      expect(loopFiles(place.home)).toEqual([]);
+      expect(await leftLoopFiles(place.home)).toEqual([]);
     } finally {
       await engine.stop("SIGKILL");
       await sweepMounts(place.home);
