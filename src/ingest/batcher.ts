@@ -60,14 +60,12 @@ export class Batcher<T extends BatchItem> {
     this.#items.push(item);
     this.#rows += item.rows;
     this.#sizeBytes += item.sizeBytes;
-    if (this.#rows >= limits.maxRows || this.#sizeBytes >= limits.maxBytes) {
-      this.#take();
-      return;
+    if (this.#rows >= limits.maxRows || this.#sizeBytes >= limits.maxBytes) this.#take();
+    else if (this.#mayStart() && this.#gatherMs() === 0) this.#takeSoon();
+    else {
+      this.#ageTimer ??= clock.after(limits.maxAgeMs, () => this.#take());
+      if (this.#mayStart()) this.#gather();
     }
-    this.#ageTimer ??= clock.after(limits.maxAgeMs, () => this.#take());
-    if (!this.#mayStart()) return;
-    if (this.#gatherMs() === 0) this.#takeSoon();
-    else this.#gather();
   }
 
   #wouldOverflow(item: T): boolean {
