@@ -61,13 +61,13 @@ export async function runRoles(options: RunOptions): Promise<number> {
 /** Every service of the process, in the order in which they start. Modules of roles that it has not are not loaded. */
 export async function buildServices(plan: Plan, parts: Parts, listen: Address): Promise<Service[]> {
   const { config } = parts;
-  // It is tried while everything else is loaded.
-  if (plan.query === "here") void (await import("./confinement.ts")).confinementOf(parts);
   parts.metrics.buildInfo.set({ version: VERSION, roles: plan.roles.join(",") }, 1);
   parts.metrics.cores.set(availableCores());
   await registerMetrics(parts.features, parts.metrics);
   watchDisks(parts, plan);
   const storage = needsStorage(plan) ? await (await import("./storage.ts")).openStorage(parts) : undefined;
+  // Query processes need it: it is tried, in a process of its own, while all that follows is loaded.
+  if (plan.query === "here") void (await import("./confinement.ts")).confinementOf(parts);
   const heartBeat = storage && (await (await import("./servers.ts")).announceServer(plan, parts, storage));
   const seals = plan.ingest === "here" || plan.background.committer;
   const sealPool = seals ? await (await import("./seal-pool.ts")).openSealPool(parts) : undefined;

@@ -69,8 +69,8 @@ async function run(
     await promisify(execFile)(file, args, { ...where, timeout: PROBE_TIMEOUT_MS });
   } catch (error) {
     const { code, signal, stderr = "" } = error as { code?: number | string; signal?: string | null; stderr?: string };
-    const isStarted = typeof code === "number" || (signal !== undefined && signal !== null);
-    if (!isStarted) throw new Error(`cannot run ${file}: ${messageOf(error)}`, { cause: error });
+    // Of a process that ended it is a number, or there is a signal.
+    if (typeof code === "string") throw new Error(`cannot run ${file}: ${messageOf(error)}`, { cause: error });
     throw new Error(`the process ended with ${signal ?? `code ${code}`}: ${stderr.trim()}`, { cause: error });
   }
 }
