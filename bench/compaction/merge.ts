@@ -7,7 +7,7 @@ import type { MergedFile } from "../../src/compaction/merge.ts";
 import { TARGET_BYTES } from "../../src/compaction/pick.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { loadDuckDb, quoteText, runSql } from "../../src/io/duckdb/duckdb.ts";
-import { tlmToParquet } from "../../src/io/duckdb/parquet.ts";
+import { tlmToParquet } from "../../src/io/duckdb/parquet.test-kit.ts";
 import { median } from "../../src/capacity/quantile.ts";
 import { defineBenchmark, type Side } from "../suite/benchmark.ts";
 import { duckdbAnswersSql, expectedAnswers, mustAgree, type Answers } from "../support/answers.ts";

@@ -4,9 +4,9 @@ import { basename, join } from "node:path";
 import { DuckDBInstance, type DuckDBConnection } from "@duckdb/node-api";
 import { systemClock } from "../../src/core/clock.ts";
 import { messageOf } from "../../src/core/errors.ts";
-import { isNanosecondName, nanosecondName } from "../../src/format/parquet-times.ts";
 import { quoteIdentifier, quoteText } from "../../src/io/duckdb/duckdb.ts";
-import { nanosecondsOf, parquetOptions } from "../../src/io/duckdb/parquet.ts";
+import { itemsToRead } from "../../src/io/duckdb/parquet.test-kit.ts";
+import { parquetOptions } from "../../src/io/duckdb/parquet.ts";
 import { loadChdb, type ChdbSession } from "../peers/chdb.ts";
 import { clickhouseColumns, duckdbReadJson } from "../support/dialects.ts";
 import { TABLES } from "./data.ts";
@@ -50,16 +50,9 @@ async function withNanoseconds(connection: DuckDBConnection, path: string, folde
   if (existsSync(copy)) return copy;
   const file = `read_parquet(${quoteText(path)})`;
   const described = await connection.runAndReadAll(`SELECT column_name, column_type FROM (DESCRIBE FROM ${file})`);
-  const columns = described.getRows().map(([name, type]) => ({ name: String(name), type: String(type) }));
-  const names = new Set(columns.map(({ name }) => name));
-  const items = columns.flatMap(({ name, type }) => {
-    if (isNanosecondName(name)) return [];
-    const column = quoteIdentifier(name);
-    if (names.has(nanosecondName(name))) return `${quoteIdentifier(nanosecondName(name))} AS ${column}`;
-    return type === "TIMESTAMP WITH TIME ZONE" ? `${nanosecondsOf(name)} AS ${column}` : column;
-  });
+  const items = itemsToRead(described.getRows().map(([name, type]) => [String(name), String(type)]));
   const options = parquetOptions({ encodings: "v2" });
-  await connection.run(`COPY (SELECT ${items.join(", ")} FROM ${file}) TO ${quoteText(`${copy}.part`)} (${options})`);
+  await connection.run(`COPY (SELECT ${items} FROM ${file}) TO ${quoteText(`${copy}.part`)} (${options})`);
   await rename(`${copy}.part`, copy);
   return copy;
 }

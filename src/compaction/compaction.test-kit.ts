@@ -11,7 +11,7 @@ import { foldName } from "../core/names.ts";
 import { systemRandom } from "../core/random.ts";
 import { checksumOf } from "../format/checksum.ts";
 import type { ColumnSpec, ExtentFormat } from "../format/types.ts";
-import { tlmToParquet } from "../io/duckdb/parquet.ts";
+import { tlmToParquet } from "../io/duckdb/parquet.test-kit.ts";
 import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm.test-kit.ts";
 import { openFilesystemStore } from "../io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";

@@ -7,9 +7,8 @@ import { createColumn } from "../format/columns/create.ts";
 import { appendValue } from "../format/columns/column.test-kit.ts";
 import type { FilterProbe } from "../format/filter/filter.ts";
 import { probeNeedles, probeValues } from "../format/filter/probes.ts";
-import { isNanosecondName, nanosecondName } from "../format/parquet-times.ts";
-import { loadDuckDb, quoteIdentifier, quoteText, runSql } from "../io/duckdb/duckdb.ts";
-import { nanosecondsOf } from "../io/duckdb/parquet.ts";
+import { loadDuckDb, quoteText, runSql } from "../io/duckdb/duckdb.ts";
+import { itemsToRead } from "../io/duckdb/parquet.test-kit.ts";
 import { registerTlmScan } from "../io/duckdb/tlm-scan.ts";
 import type { FixtureRow } from "../io/duckdb/tlm.test-kit.ts";
 import { openBench, statsOf, type Bench } from "./compaction.test-kit.ts";
@@ -81,18 +80,12 @@ async function read(extents: readonly ExtentRecord[]): Promise<Record<string, un
     const own = { columns: COLUMNS, sources: [{ path }], rows: 0 };
     const from = format === "tlm" ? `engine_tlm_scan(${scans.add(own)})` : `read_parquet(${quoteText(path)})`;
     const columns = await runSql(duckdb, connection, `SELECT column_name, column_type FROM (DESCRIBE FROM ${from})`);
-    const names = new Set(columns.map(([name]) => name));
-    const items = columns.flatMap(([name = null, type]) => {
-      if (name === null || isNanosecondName(name)) return [];
-      const column = quoteIdentifier(name);
-      if (names.has(nanosecondName(name))) return `${quoteIdentifier(nanosecondName(name))} AS ${column}`;
-      return type === "TIMESTAMP WITH TIME ZONE" ? `${nanosecondsOf(name)} AS ${column}` : column;
-    });
+    const items = itemsToRead(columns.map(([name, type]) => [String(name), String(type)]));
     const exact = `* REPLACE (epoch_ns("at") AS "at")`;
     for (const [json] of await runSql(
       duckdb,
       connection,
-      `SELECT CAST(to_json(x) AS VARCHAR) FROM (SELECT ${exact} FROM (SELECT ${items.join(", ")} FROM ${from})) x`,
+      `SELECT CAST(to_json(x) AS VARCHAR) FROM (SELECT ${exact} FROM (SELECT ${items} FROM ${from})) x`,
     )) {
       all.push(JSON.parse(json ?? "") as Record<string, unknown>);
     }

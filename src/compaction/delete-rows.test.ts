@@ -9,7 +9,7 @@ import { systemRandom } from "../core/random.ts";
 import { standInJob, type StandInJob } from "../fabric/running-job.test-kit.ts";
 import type { ColumnSpec, ExtentFormat } from "../format/types.ts";
 import { loadDuckDb, quoteText, runSql } from "../io/duckdb/duckdb.ts";
-import { tlmToParquet } from "../io/duckdb/parquet.ts";
+import { tlmToParquet } from "../io/duckdb/parquet.test-kit.ts";
 import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm.test-kit.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import { writeFile } from "node:fs/promises";

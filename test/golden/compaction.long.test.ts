@@ -11,7 +11,7 @@ import { checksumOf } from "../../src/format/checksum.ts";
 import { Chooser } from "../../src/format/ndjson/generate-values.test-kit.ts";
 import type { ColumnSpec } from "../../src/format/types.ts";
 import { loadDuckDb, quoteText, runSql } from "../../src/io/duckdb/duckdb.ts";
-import { tlmToParquet } from "../../src/io/duckdb/parquet.ts";
+import { tlmToParquet } from "../../src/io/duckdb/parquet.test-kit.ts";
 import { tlmFixture, type FixtureRow } from "../../src/io/duckdb/tlm.test-kit.ts";
 import { compareRows, parseLines, type Exact } from "../query/differential/compare.test-kit.ts";
 import { makeTables, type DataTable } from "../query/differential/dataset.test-kit.ts";

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { ColumnSpec } from "../../format/types.ts";
 import { loadDuckDb, quoteText, runSql, type Connection, type DuckDb } from "./duckdb.ts";
 import { encodingsFor, IntRanges } from "./parquet-encodings.ts";
-import { tlmToParquet } from "./parquet.ts";
+import { tlmToParquet } from "./parquet.test-kit.ts";
 import { tlmFixture, type FixtureRow } from "./tlm.test-kit.ts";
 
 const COLUMNS: ColumnSpec[] = [

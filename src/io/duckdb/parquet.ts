@@ -26,12 +26,6 @@ export async function parquetFrom(tlm: Uint8Array, options: ParquetFromOptions):
   return turn.run(() => write(writer, tlm, options));
 }
 
-/** The same as a file of version 1. */
-export async function tlmToParquet(tlm: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
-  const { bytes } = await parquetFrom(tlm, {});
-  return bytes;
-}
-
 export type ParquetFromOptions = {
   /** Of columns by folded name. */
   ids?: ReadonlyMap<string, number> | undefined;

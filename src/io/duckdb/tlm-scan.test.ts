@@ -8,7 +8,7 @@ import { appendValue } from "../../format/columns/column.test-kit.ts";
 import { ColumnSet } from "../../format/columns/column-set.ts";
 import { BATCH_ROWS, encodeTlm } from "../../format/tlm.ts";
 import { loadDuckDb, quoteText, runSql, type Connection, type DuckDb } from "./duckdb.ts";
-import { tlmToParquet } from "./parquet.ts";
+import { tlmToParquet } from "./parquet.test-kit.ts";
 import { tlmFixture, type FixtureRow } from "./tlm.test-kit.ts";
 import { registerTlmScan, type TlmScans } from "./tlm-scan.ts";
 

@@ -11,7 +11,7 @@ import { silentLog } from "../../core/log.ts";
 import { createMetrics } from "../../core/metrics.ts";
 import { systemRandom } from "../../core/random.ts";
 import type { ColumnSpec } from "../../format/types.ts";
-import { tlmToParquet } from "../../io/duckdb/parquet.ts";
+import { tlmToParquet } from "../../io/duckdb/parquet.test-kit.ts";
 import { tlmFixture } from "../../io/duckdb/tlm.test-kit.ts";
 import { openFilesystemStore } from "../../io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";

@@ -7,7 +7,7 @@ import { drawnRandom } from "../../../core/drawn-seed.test-kit.ts";
 import { ParquetFooterError } from "../../../format/parquet-footer.ts";
 import type { ColumnSpec } from "../../../format/types.ts";
 import { loadDuckDb, quoteText, runSql } from "../../../io/duckdb/duckdb.ts";
-import { tlmToParquet } from "../../../io/duckdb/parquet.ts";
+import { tlmToParquet } from "../../../io/duckdb/parquet.test-kit.ts";
 import { tlmFixture } from "../../../io/duckdb/tlm.test-kit.ts";
 import type { ByteRange } from "./extent-source.ts";
 import { locateFooter, missingFrom, rangesOf, type LocatedFooter } from "./parquet-ranges.ts";

@@ -12,7 +12,7 @@ import {
   type Connection,
   type DuckDb,
 } from "../../../io/duckdb/duckdb.ts";
-import { tlmToParquet } from "../../../io/duckdb/parquet.ts";
+import { tlmToParquet } from "../../../io/duckdb/parquet.test-kit.ts";
 import { tlmFixture, type FixtureRow } from "../../../io/duckdb/tlm.test-kit.ts";
 import { tableQuery } from "../../scan/views.ts";
 import { bytesOf, openCacheKit, type CacheKit } from "./cache.test-kit.ts";

@@ -5,7 +5,7 @@ import { messageOf } from "../../../../src/core/errors.ts";
 import { foldName } from "../../../../src/core/names.ts";
 import type { ColumnSpec } from "../../../../src/format/types.ts";
 import { loadDuckDb, runSql, type Database, type DuckDb } from "../../../../src/io/duckdb/duckdb.ts";
-import { tlmToParquet } from "../../../../src/io/duckdb/parquet.ts";
+import { tlmToParquet } from "../../../../src/io/duckdb/parquet.test-kit.ts";
 import { tlmFixture } from "../../../../src/io/duckdb/tlm.test-kit.ts";
 import { lendFiles } from "../../../../src/query/scan/lend-files.ts";
 import { inputFolder, outputFolder } from "../../../../src/query/scan/process-folders.ts";
