@@ -3,14 +3,15 @@ import type { Costs } from "../../src/capacity/costs/costs.ts";
 import { messageOf } from "../../src/core/errors.ts";
 import { sleep, systemClock } from "../../src/core/clock.ts";
 import type { ColumnSpec } from "../../src/format/types.ts";
-import { openLoad, type Load } from "../load/drive/drive-load.ts";
+import { fillTable, openLoad, type Load } from "../load/drive/drive-load.ts";
 import type { LoadRun } from "../load/drive/load-run.ts";
+import { targetOf } from "../load/drive/target.ts";
 import { BOUNDS, findSaturation } from "../load/drive/saturation.ts";
 import type { Profile } from "../load/profiles/profile.ts";
 import { withCatalog } from "../support/catalog.ts";
 import { scrape } from "../support/scrape.ts";
 import { startBenchServer } from "../support/server.ts";
-import { SHAPES } from "../support/shapes.ts";
+import { SHAPES, synthetic } from "../support/shapes.ts";
 import { HELD_OUT, type Case } from "./cases.ts";
 import { predictionOf } from "./predict.ts";
 import type { Measured, Prediction, Proof } from "./proof-file.ts";
@@ -85,6 +86,11 @@ async function runCase(each: Case, plan: Prediction, options: ProveOptions): Pro
     // Declared, as in the runs that costs are fitted to.
     for (let i = 0; i < each.tables; i++) await subject.createTable(`load_${i}`, SHAPES[each.shape].columns);
     const { seed, signal } = options;
+    if (each.queries !== undefined) {
+      await subject.createTable(ASKED, SHAPES[each.shape].columns);
+      const { ndjson } = synthetic(each.shape, each.queries.rowsBefore, seed);
+      await fillTable(targetOf(subject.url, undefined), ASKED, ndjson, signal);
+    }
     const load = await openLoad({ url: subject.url, profile: profileOf(each), seed, signal, processes: 1 });
     try {
       return await measureCase(each, { subject, load, plan, options });
@@ -168,13 +174,18 @@ function profileOf(each: Case): Profile {
     rate: { perSecond: rate },
     arrivals: "poisson",
     duration: 1_000,
-    data: { shape: each.shape, tables: each.tables, rows_before: each.queries?.rowsBefore ?? 1_000 },
+    data: { shape: each.shape, tables: each.tables, rows_before: 1_000 },
     ingest: { share: each.requestsPerSecond / rate, rows: each.rowsPerRequest, keys: true, compression: "none" },
     queries: each.queries === undefined ? [] : [{ share: each.queries.perSecond / rate, name: "asked", sql: GROUPED }],
   };
 }
 
-const GROUPED = "SELECT service, status, count(*) AS n, avg(duration_ms) AS d FROM load_0 GROUP BY ALL ORDER BY ALL";
+/**
+ * The table that queries read: the plan says of how many rows, and the others have more of them with every second of the
+ * search for the rate that holds.
+ */
+const ASKED = "asked";
+const GROUPED = `SELECT service, status, count(*) AS n, avg(duration_ms) AS d FROM ${ASKED} GROUP BY ALL ORDER BY ALL`;
 
 async function startSingle(): Promise<Subject> {
   const server = await startBenchServer();

@@ -80,17 +80,19 @@ export function loadTables({ data, protocol }: Profile): string[] {
 async function fillTables({ data }: Profile, target: Target, { seed, signal }: DriveOptions): Promise<void> {
   if (data.rows_before === 0) return;
   const { ndjson } = synthetic(data.shape, data.rows_before, seed);
+  for (let table = 0; table < data.tables; table++) await fillTable(target, `load_${table}`, ndjson, signal);
+}
+
+/** Sends rows to a table, in bodies of a MiB. */
+export async function fillTable(target: Target, table: string, ndjson: Buffer, signal: AbortSignal): Promise<void> {
   const connection = await connectTo(target);
   try {
-    for (let table = 0; table < data.tables; table++) {
-      for (const body of cutBySize(ndjson, MIB)) {
-        signal.throwIfAborted();
-        const headers = { "X-Table": `load_${table}`, "Content-Type": "application/x-ndjson" };
-        const head = headOf(target, "POST", "/v1/ingest", headers);
-        const answer = await connection.send(withLength(head, body), body);
-        if (answer.status !== 200)
-          throw new Error(`filling load_${table} was answered ${answer.status}: ${answer.body}`);
-      }
+    for (const body of cutBySize(ndjson, MIB)) {
+      signal.throwIfAborted();
+      const headers = { "X-Table": table, "Content-Type": "application/x-ndjson" };
+      const head = headOf(target, "POST", "/v1/ingest", headers);
+      const answer = await connection.send(withLength(head, body), body);
+      if (answer.status !== 200) throw new Error(`filling ${table} was answered ${answer.status}: ${answer.body}`);
     }
   } finally {
     connection.close();
