@@ -17,6 +17,7 @@ import { AGENT } from "../src/knowledge/agent/feature.ts";
 import { DREAMING } from "../src/knowledge/dreaming/feature.ts";
 import { PIPELINES } from "../src/knowledge/pipelines/feature.ts";
 import { MCP } from "../src/knowledge/mcp/feature.ts";
+import { OPEN_TABLES } from "../src/open-tables/feature.ts";
 import { MEMORY } from "../src/knowledge/memory/feature.ts";
 import { SANDBOX } from "../src/sandbox/feature.ts";
 import type { FabricDeps } from "../src/fabric/routes/deps.ts";
@@ -92,6 +93,7 @@ export const FEATURES: readonly EngineFeature[] = [
   SANDBOX,
   INSTALL,
   BACKUPS,
+  OPEN_TABLES,
   SERVERS,
   DEPLOY,
   CAPACITY,

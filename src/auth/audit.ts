@@ -28,6 +28,7 @@ export type AuditAction =
   | "table.drop"
   | "database.drop"
   | "rows.delete"
+  | "iceberg.credentials"
   | "query.budget"
   | "query.cancel"
   | "query.refuse"

@@ -173,6 +173,11 @@ export interface Catalog {
    * when the extents of the snapshot before `from` are not kept any more, and when one of those found had rows deleted.
    */
   additions(request: AdditionsRequest): Promise<Additions>;
+  /**
+   * The snapshots after one, ascending, with which files of a table that other programs can read (`isPublishable`) came or
+   * went, and those of `also`, whether they did or not. Of snapshots that cannot be read any more some may be missing.
+   */
+  fileChanges(tableId: number, after: number, also?: readonly number[]): Promise<FileChange[]>;
   /** Of the ids, those that no extent has: whoever keeps copies of extents has no use for these any more. */
   goneExtents(extentIds: readonly string[]): Promise<string[]>;
   /** Rows and bytes of a table at the head. */
@@ -328,6 +333,9 @@ export type CreateTable = {
 };
 
 export type Snapshot = { id: number; committedAtMs: number };
+
+/** A snapshot, with how many publishable files of a table came with it and went with it. */
+export type FileChange = Snapshot & { added: number; removed: number };
 
 /** Inclusive bounds on `at`, nanoseconds since the epoch. */
 export type TimeRange = { minNs?: bigint; maxNs?: bigint };

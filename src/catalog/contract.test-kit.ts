@@ -13,6 +13,7 @@ import { inferenceContract } from "./contract-inference.test-kit.ts";
 import { leasesContract } from "./contract-leases.test-kit.ts";
 import { inputPositionsContract } from "./contract-input-positions.test-kit.ts";
 import { crowdedDaysContract, mergesContract } from "./contract-merges.test-kit.ts";
+import { fileChangesContract } from "./contract-file-changes.test-kit.ts";
 import { misfitsContract } from "./contract-misfits.test-kit.ts";
 import { readersContract, tableFloorContract } from "./contract-readers.test-kit.ts";
 import { retentionContract } from "./contract-retention.test-kit.ts";
@@ -68,6 +69,9 @@ export function catalogContract(name: string, open: () => Promise<OpenedCatalog>
     });
     describe("widened columns", () => {
       wideningContract(subject);
+    });
+    describe("changes of files", () => {
+      fileChangesContract(subject);
     });
     describe("misfits", () => {
       misfitsContract(subject);

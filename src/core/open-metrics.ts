@@ -10,6 +10,7 @@ import { OTHER_NAMES } from "./bounded-label.ts";
 const OWN_WORDS: ReadonlySet<string> = new Set([
   "after",
   "budget",
+  "client",
   "code",
   "direction",
   "duty",

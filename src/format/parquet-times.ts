@@ -12,9 +12,6 @@ import { isBitSet } from "./columns/bits.ts";
  */
 const NANOSECONDS = "\u001fns";
 
-/** Field ids of nanosecond columns lie that far above their columns' own; see also `ITEM_IDS` in `io/duckdb/parquet.ts`. */
-export const NANOSECOND_IDS = 2_000_000;
-
 /** What the nanoseconds of a column are called in a file. */
 export function nanosecondName(column: string): string {
   return column + NANOSECONDS;

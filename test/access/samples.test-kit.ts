@@ -1,6 +1,7 @@
 import { inDatabaseA, isFullAdmin, newName, type Sample } from "./sample.test-kit.ts";
 import { AGENT_SAMPLES } from "./samples-agent.test-kit.ts";
 import { KNOWLEDGE_SAMPLES } from "./samples-knowledge.test-kit.ts";
+import { OPEN_TABLE_SAMPLES } from "./samples-open-tables.test-kit.ts";
 import { flightRequest, jsonRequest, ROOT, type TestCaller, type TestRequest, type World } from "./world.test-kit.ts";
 
 const ok = () => 200;
@@ -311,6 +312,7 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   "GET /v1/credentials": { request: get("/v1/credentials"), answer: ok },
   ...KNOWLEDGE_SAMPLES,
   ...AGENT_SAMPLES,
+  ...OPEN_TABLE_SAMPLES,
   "POST /mcp/v1": {
     request: () => jsonRequest("POST", "/mcp/v1", { jsonrpc: "2.0", id: 1, method: "tools/list" }),
     answer: ok,

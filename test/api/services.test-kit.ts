@@ -22,8 +22,10 @@ export class CalledServices<Who extends string> {
   static async start<Who extends string>(
     callers: readonly (readonly [Who, Role])[],
     env: Record<string, string> = {},
+    prepare: (home: string) => Promise<void> = async () => {},
   ): Promise<CalledServices<Who>> {
     const { home, remove } = await temporaryHome();
+    await prepare(home);
     const tokens = new Map(callers.map(([who]) => [who, `${who}-token-of-the-test`] as const));
     const services = await startServices({
       ENGINE_HOME: home,

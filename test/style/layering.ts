@@ -25,6 +25,7 @@ const RANKS = [
     "query",
     "compaction",
     "backup",
+    "open-tables",
     "capacity",
     "credentials",
     "sources",

@@ -10,6 +10,7 @@ import { FUNCTIONS_1 } from "./postgres-functions-1.ts";
 import { FUNCTIONS_2 } from "./postgres-functions-2.ts";
 import { SCHEMA_1 } from "./postgres-schema.ts";
 import { VECTOR_COLUMNS } from "./postgres-vector-columns.ts";
+import { POSTGRES_PUBLISHABLE_FILES, SQLITE_PUBLISHABLE_FILES } from "./publishable-files.ts";
 import {
   BACKGROUND_DUTIES,
   CATALOG,
@@ -52,5 +53,11 @@ export const CATALOG_MIGRATIONS: readonly Migration[] = [
     sqlite: 27,
     postgres: 24,
     sql: { sqlite: SQLITE_NANOSECOND_COLUMNS, postgres: POSTGRES_NANOSECOND_COLUMNS },
+  },
+  {
+    name: "publishable files",
+    sqlite: 28,
+    postgres: 25,
+    sql: { sqlite: SQLITE_PUBLISHABLE_FILES, postgres: POSTGRES_PUBLISHABLE_FILES },
   },
 ];

@@ -12,6 +12,7 @@ import type {
   ExtentMerge,
   ExtentRecord,
   ExtentSummary,
+  FileChange,
   FlushCommit,
   FlushOutcome,
   Lease,
@@ -37,6 +38,7 @@ import type { Database } from "../../db/postgres/database.ts";
 import { forgetTable, readDroppedAt, readDroppedTables } from "./drops.ts";
 import { markPendingDeletion, findCrowdedDays, forgetExtents, goneExtents } from "./duties.ts";
 import { toTotals } from "../rows.ts";
+import { fileChangesSql, toFileChange } from "../file-changes.ts";
 import { findDeadExtents, findExpiredExtents } from "./extents.ts";
 import { FilterReader } from "./filters.ts";
 import { findMisfits } from "./misfits.ts";
@@ -60,6 +62,13 @@ export type PostgresCatalogParts = {
   /** Ends what the database works with. */
   release: () => Promise<void>;
 };
+
+const FILE_CHANGES = fileChangesSql({
+  prefix: "engine.",
+  table: "$1::bigint",
+  after: "$2::bigint",
+  also: "SELECT value::bigint AS id FROM json_array_elements_text($3::text::json)",
+});
 
 /** A signal is a transaction, and every session that listens hears it. */
 const COMMIT_SIGNAL_GAP_MS = 20;
@@ -239,6 +248,13 @@ export class PostgresCatalog implements CatalogDatabase {
 
   additions(request: AdditionsRequest): Promise<Additions> {
     return this.#run(() => this.#scans.additions(request));
+  }
+
+  fileChanges(tableId: number, after: number, also: readonly number[] = []): Promise<FileChange[]> {
+    return this.#run(async () => {
+      const rows = await this.#database.rows(FILE_CHANGES, [tableId, after, JSON.stringify(also)]);
+      return rows.map(toFileChange);
+    });
   }
 
   goneExtents(extentIds: readonly string[]): Promise<string[]> {

@@ -5,12 +5,14 @@ import type {
   CrowdedDay,
   DatabaseRecord,
   ExtentSummary,
+  FileChange,
   ScanPlan,
   ScanRequest,
   Snapshot,
   TableRecord,
   TimeRange,
 } from "../catalog.ts";
+import { fileChangesSql, toFileChange } from "../file-changes.ts";
 import { columnsNamed } from "../stats-decoder.ts";
 import type { Connection } from "../../db/sqlite/connection.ts";
 import { findCrowdedDays } from "./crowded.ts";
@@ -25,6 +27,13 @@ import { findStaged } from "./staged.ts";
 import type { TransferRow, TransferTable } from "../transfer/transfer.ts";
 import { TransferRead } from "./transfer-read.ts";
 import { verifyCatalog } from "./verify.ts";
+
+const FILE_CHANGES = fileChangesSql({
+  prefix: "",
+  table: "?",
+  after: "?",
+  also: "SELECT value AS id FROM json_each(?)",
+});
 
 /** Extents per message, so that a large answer never holds up the thread that receives it. */
 const EXTENTS_PER_PART = 500;
@@ -84,6 +93,11 @@ export class Reader {
     for (let i = 0; i === 0 || i < extents.length; i += EXTENTS_PER_PART) {
       yield { extents: extents.slice(i, i + EXTENTS_PER_PART), ...pruning };
     }
+  }
+
+  fileChanges(tableId: number, after: number, also: readonly number[]): FileChange[] {
+    const values = [tableId, after, tableId, after, JSON.stringify(also), after];
+    return this.#connection.all(FILE_CHANGES, ...values).map(toFileChange);
   }
 
   /** Extents in parts, in order, each with the snapshot of the whole. */

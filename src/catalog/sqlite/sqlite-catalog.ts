@@ -10,6 +10,7 @@ import type {
   ExtentMerge,
   ExtentRecord,
   ExtentSummary,
+  FileChange,
   FlushCommit,
   FlushOutcome,
   Lease,
@@ -285,6 +286,10 @@ export class SqliteCatalog implements CatalogDatabase {
       });
       return additions;
     });
+  }
+
+  fileChanges(tableId: number, after: number, also: readonly number[] = []): Promise<FileChange[]> {
+    return this.#run(() => this.#parts.reader.call("fileChanges", tableId, after, also));
   }
 
   goneExtents(extentIds: readonly string[]): Promise<string[]> {

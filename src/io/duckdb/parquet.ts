@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Semaphore } from "../../core/concurrency.ts";
 import { foldName } from "../../core/names.ts";
-import { hasFinerTimes, NANOSECOND_IDS, nanosecondName } from "../../format/parquet-times.ts";
+import { ITEM_IDS, NANOSECOND_IDS } from "../../format/parquet-ids.ts";
+import { hasFinerTimes, nanosecondName } from "../../format/parquet-times.ts";
 import { FORMAT_VERSION, PARQUET_WITHOUT_IDS, type ColumnSpec, type ColumnType } from "../../format/types.ts";
 import { loadDuckDb, quoteIdentifier, quoteText, sqlTypeOf, type Connection, type DuckDb } from "./duckdb.ts";
 import { encodingsFor, IntRanges, type ParquetEncodings } from "./parquet-encodings.ts";
@@ -73,9 +74,6 @@ export function parquetOptions({ encodings, rowGroupRows = ROW_GROUP_ROWS, ...op
   if (fileSizeBytes !== undefined) parts.push(`FILE_SIZE_BYTES ${fileSizeBytes}`);
   return parts.join(", ");
 }
-
-/** Ids of the items of vectors lie that far above their columns' own: a table has never had as many columns. */
-const ITEM_IDS = 1_000_000;
 
 function fieldIdsOf({ columns, finer }: ParquetLayout): string[] {
   const own = columns.map(({ name, type, id }) => {

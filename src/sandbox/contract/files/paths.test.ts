@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { matchesEtag, parseEtags } from "./etags.ts";
+import { matchesEtag, parseEtags } from "../../../core/etags.ts";
 import { bytesOfPath, bytesOfText, percentDecodedPath, percentEncodedPath, shownPath, textOfBytes } from "./paths.ts";
 
 const anyBytes = fc

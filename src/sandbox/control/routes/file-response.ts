@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 import { z } from "zod";
 import { EngineError } from "../../../core/errors.ts";
 import type { HttpResponse } from "../../../io/http/http.ts";
-import { matchesEtag } from "../../contract/files/etags.ts";
+import { matchesEtag } from "../../../core/etags.ts";
 import { shownPath } from "../../contract/files/paths.ts";
 import type { Sandbox } from "../scheduler/sandbox.ts";
 import type { SandboxDeps } from "./deps.ts";

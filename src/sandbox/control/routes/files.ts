@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Caller } from "../../../auth/caller.ts";
 import { EngineError } from "../../../core/errors.ts";
 import type { HttpRequest } from "../../../io/http/http.ts";
-import { matchesEtag } from "../../contract/files/etags.ts";
+import { matchesEtag } from "../../../core/etags.ts";
 import { MAX_FILE_BYTES, MAX_LIST_ENTRIES } from "../../contract/files/limits.ts";
 import { percentDecodedPath, percentEncodedPath, shownPath } from "../../contract/files/paths.ts";
 import type { FileEntry } from "../../contract/link/calls.ts";

@@ -4,7 +4,7 @@ import { Semaphore } from "../../../core/concurrency.ts";
 import { EngineError } from "../../../core/errors.ts";
 import type { FileEntry } from "../../contract/link/calls.ts";
 import { MAX_FILE_BYTES, MAX_LIST_ENTRIES } from "../../contract/files/limits.ts";
-import { parseEtags } from "../../contract/files/etags.ts";
+import { parseEtags } from "../../../core/etags.ts";
 import { FileBody } from "./file-body.ts";
 import type { HelperProcess } from "./helper-process.ts";
 import { HelperPool, type HelperPoolOptions } from "./helper-pool.ts";

@@ -1,4 +1,4 @@
-import { EngineError } from "../../../core/errors.ts";
+import { EngineError } from "./errors.ts";
 
 const TAGS = /^\s*(?:W\/)?"[^"]*"(?:\s*,\s*(?:W\/)?"[^"]*")*\s*$/;
 

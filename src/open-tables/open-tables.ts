@@ -1,0 +1,242 @@
+import { createHash } from "node:crypto";
+import type { FileChange, TableRecord } from "../catalog/catalog.ts";
+import { EngineError } from "../core/errors.ts";
+import { valuesOf } from "../config/option.ts";
+import type { StorageDeps } from "../feature/feature.ts";
+import { AnnouncedSnapshots, type Announced, type AnnouncedTip } from "./announced.ts";
+import { tableMetadata, type MetadataOf, type TableMetadata } from "./format/metadata.ts";
+import { manifestListBytes, type LocationOf } from "./format/manifest.ts";
+import { ReaderHolds } from "./holds.ts";
+import { OPEN_TABLES_METRICS } from "./metrics.ts";
+import { OPEN_TABLE_OPTIONS } from "./options.ts";
+import { locationsIn, metadataFolder } from "./place.ts";
+import { columnsInQuestion, dividePublished, wideningSnapshots } from "./published.ts";
+import { writeSnapshot } from "./writer.ts";
+
+/** A table as a client loads it. */
+export type LoadedTable = {
+  /** Where the same metadata is in the store, with its current snapshot alone. */
+  location: string;
+  metadata: TableMetadata;
+};
+
+/** How often it is said that a table is loaded. */
+const TOUCH_MS = 3_600_000;
+
+/** Times that a state which is written is another one before it is announced. */
+const MOST_ATTEMPTS = 10;
+
+/** Snapshots from before a table was loaded for the first time, and those that nobody waited for, in one run. */
+const HISTORY_PER_RUN = 100;
+
+/**
+ * Tables as other programs read them. What a client needs is written before it is told of it, and a table that nobody
+ * loads costs nothing.
+ */
+export class OpenTables {
+  readonly #deps: StorageDeps;
+  readonly #announced: AnnouncedSnapshots;
+  readonly #locationOf: LocationOf;
+  readonly #holds: ReaderHolds;
+  /** When this process last said that somebody loads a table, by its id. */
+  readonly #touched = new Map<number, number>();
+  /** Tables that this process writes a snapshot of. */
+  readonly #writing = new Map<number, Promise<unknown>>();
+
+  static readonly #known = new WeakMap<StorageDeps["catalog"], OpenTables>();
+
+  /** One for all that this process does with a catalog. */
+  static of(deps: StorageDeps): OpenTables {
+    const known = OpenTables.#known.get(deps.catalog);
+    if (known !== undefined) return known;
+    const made = new OpenTables(deps);
+    OpenTables.#known.set(deps.catalog, made);
+    return made;
+  }
+
+  private constructor(deps: StorageDeps) {
+    this.#deps = deps;
+    this.#locationOf = locationsIn(deps);
+    this.#announced = new AnnouncedSnapshots(deps.records, this.#locationOf(""));
+    const { icebergHoldSecs } = valuesOf(OPEN_TABLE_OPTIONS, deps.config);
+    this.#holds = new ReaderHolds(deps, icebergHoldSecs * 1_000);
+  }
+
+  get announced(): AnnouncedSnapshots {
+    return this.#announced;
+  }
+
+  /** The place of the whole store, as other programs see it. */
+  get root(): string {
+    return this.#locationOf("");
+  }
+
+  /** The place of a table's files: what a reader of it has to get at. */
+  placeOf({ database, name }: Pick<TableRecord, "database" | "name">): string {
+    return this.#locationOf(`${this.#deps.config.pathPrefix}/${database}/${name}/`);
+  }
+
+  /**
+   * The table as of now, with all snapshots that can be read, or the current one only. `properties` go into its metadata.
+   * Rejects with `table_not_found`, and with what the store answers when it cannot be written.
+   */
+  async load(
+    { database, name }: Pick<TableRecord, "database" | "name">,
+    { all, properties }: { all: boolean; properties: Readonly<Record<string, string>> },
+  ): Promise<LoadedTable> {
+    const { catalog } = this.#deps;
+    const { table, head, tip } = await this.#current(database, name);
+    await this.#holds.hold(head);
+    const uuid = await this.#uuidOf(table.id);
+    const folder = metadataFolder(this.#deps.config.pathPrefix, table.id);
+    const of = { table, uuid, locationOf: this.#locationOf, folder, schemaOf: head };
+    const location = await this.#writeMetadata(table.id, of, tip);
+    const current = tip === undefined ? await this.#placeholder(table, head, folder) : tip;
+    if (current === undefined) return { location, metadata: tableMetadata({ ...of, snapshots: [], properties }) };
+    const [{ rows }, before] = await Promise.all([
+      catalog.tableStats(table.id),
+      all && tip !== undefined ? this.#before(table.id, tip) : [],
+    ]);
+    const pending = { rows: Math.max(0, rows - current.rows), sinceMs: current.pending.sinceMs };
+    // Nothing was waiting then, so what does came later.
+    pending.sinceMs ??= current.committedAtMs;
+    return {
+      location,
+      metadata: tableMetadata({ ...of, snapshots: [...before, { ...current, pending }], properties }),
+    };
+  }
+
+  /**
+   * Announces the current snapshot of a table, and those before it that can be read and are not announced yet. False when
+   * there was nothing to do.
+   */
+  async follow({ id, database, name }: TableRecord, signal: AbortSignal): Promise<boolean> {
+    const before = await this.#announced.tip(id);
+    const { table, tip } = await this.#current(database, name);
+    if (tip === undefined) return false;
+    const wrote = await this.#writeHistory(table, tip, signal);
+    return wrote || tip.snapshot !== before?.snapshot;
+  }
+
+  /** The id by which clients know a table, which somebody loads now. */
+  async #uuidOf(tableId: number): Promise<string> {
+    const nowMs = this.#deps.clock.monotonicMs();
+    const touchedMs = this.#touched.get(tableId) ?? -Infinity;
+    const uuid = await this.#announced.uuidOf(tableId, this.#deps.newId);
+    if (nowMs - touchedMs < TOUCH_MS) return uuid;
+    await this.#announced.touch(tableId);
+    this.#touched.set(tableId, nowMs);
+    return uuid;
+  }
+
+  /** Announced snapshots before the tip that can be read. */
+  async #before(tableId: number, tip: Announced): Promise<Announced[]> {
+    const oldest = await this.#deps.catalog.oldestSnapshot(tableId);
+    return (await this.#announced.since(tableId, oldest.id)).filter(({ snapshot }) => snapshot < tip.snapshot);
+  }
+
+  /** The head, the table as of then, and its newest snapshot, which is announced. */
+  async #current(database: string, name: string): Promise<CurrentTable> {
+    const { catalog } = this.#deps;
+    for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+      const head = (await catalog.head()).id;
+      const table = await catalog.table(database, name);
+      if (table === undefined) throw new EngineError("table_not_found", `there is no table ${database}.${name}`);
+      const tip = await this.#announced.tip(table.id);
+      const changes = await catalog.fileChanges(table.id, tip?.snapshot ?? -1, wideningSnapshots(table));
+      const change = changes.findLast(({ id }) => id <= head);
+      if (change === undefined) return { table, head, tip };
+      // What somebody else writes may be older than what this caller has to see, so it is looked at once it is there.
+      const writing = this.#writing.get(table.id);
+      if (writing !== undefined) {
+        await writing;
+        continue;
+      }
+      const work = this.#write(table, change, { readAt: head, tip });
+      const done = work.then(
+        () => {},
+        () => {},
+      );
+      this.#writing.set(table.id, done);
+      try {
+        await work;
+      } finally {
+        this.#writing.delete(table.id);
+      }
+    }
+    throw new EngineError("unavailable", `table ${database}.${name} changes faster than its files can be listed`);
+  }
+
+  /** Writes a snapshot and announces it; leaves it when the table has changed so much meanwhile that it cannot. */
+  async #write(
+    table: TableRecord,
+    change: FileChange,
+    { readAt, tip }: { readAt: number; tip: AnnouncedTip | undefined },
+  ): Promise<void> {
+    const { catalog, store, config, metrics } = this.#deps;
+    const ports = { catalog, store, locationOf: this.#locationOf, folder: metadataFolder(config.pathPrefix, table.id) };
+    const known = tip?.manifests ?? [];
+    try {
+      const written = await writeSnapshot(ports, table, change, { readAt, known });
+      await this.#announced.announce(table.id, tip?.snapshot, written);
+      OPEN_TABLES_METRICS.of(metrics).snapshotsWritten.inc();
+    } catch (error) {
+      if (!isExpired(error)) throw error;
+    }
+  }
+
+  async #writeHistory(table: TableRecord, tip: AnnouncedTip, signal: AbortSignal): Promise<boolean> {
+    const { catalog } = this.#deps;
+    const { id: oldest } = await catalog.oldestSnapshot(table.id);
+    const changes = await catalog.fileChanges(table.id, oldest - 1, wideningSnapshots(table));
+    const there = new Set((await this.#announced.since(table.id, oldest)).map(({ snapshot }) => snapshot));
+    const missing = changes.filter(({ id }) => id < tip.snapshot && !there.has(id)).slice(0, HISTORY_PER_RUN);
+    for (const change of missing) {
+      signal.throwIfAborted();
+      await this.#write(table, change, { readAt: change.id, tip });
+    }
+    return missing.length > 0;
+  }
+
+  /** Of a table without any published file: a snapshot without files, which says how many rows wait. */
+  async #placeholder(table: TableRecord, head: number, folder: string): Promise<Announced | undefined> {
+    const { catalog, store } = this.#deps;
+    const extents = await catalog
+      .extents(table.id, head, undefined, columnsInQuestion(table))
+      .catch((error: unknown) => {
+        if (isExpired(error)) return [];
+        throw error;
+      });
+    const first = extents[0];
+    if (first === undefined) return undefined;
+    const { pending } = dividePublished(table, head, extents);
+    const snapshot = extents.reduce((least, { beginSnapshot }) => Math.min(least, beginSnapshot), first.beginSnapshot);
+    const listKey = `${folder}empty-${snapshot}.avro`;
+    await store.put(listKey, await manifestListBytes(snapshot, [], this.#locationOf));
+    const sums = { added: 0, removed: 0, files: 0, rows: 0, sizeBytes: 0 };
+    return { snapshot, committedAtMs: pending.sinceMs ?? 0, listKey, ...sums, pending };
+  }
+
+  /** Writes the metadata of the newest snapshot unless it is there; resolves to where it is. */
+  async #writeMetadata(
+    tableId: number,
+    of: Omit<MetadataOf, "snapshots" | "properties">,
+    tip: AnnouncedTip | undefined,
+  ): Promise<string> {
+    const snapshots = tip === undefined ? [] : [tip];
+    const bytes = Buffer.from(JSON.stringify(tableMetadata({ ...of, snapshots, properties: {} })));
+    const hash = createHash("sha256").update(bytes).digest("hex").slice(0, 32);
+    const key = `${of.folder}${tip?.snapshot ?? 0}-${hash}.metadata.json`;
+    if (tip?.metadataKey !== key) {
+      await this.#deps.store.put(key, bytes);
+      if (tip !== undefined) await this.#announced.setMetadata(tableId, tip.snapshot, key);
+    }
+    return this.#locationOf(key);
+  }
+}
+
+type CurrentTable = { table: TableRecord; head: number; tip: AnnouncedTip | undefined };
+
+function isExpired(error: unknown): boolean {
+  return error instanceof EngineError && error.code === "snapshot_expired";
+}
