@@ -250,6 +250,11 @@ export interface Catalog {
    */
   crowdedDays(request: { belowBytes: number; minExtents: number; limit: number }): Promise<CrowdedDay[]>;
   /**
+   * UTC days of tables with live extents whose files other programs cannot read (`isPublished`), and what those add up
+   * to; by the age of the oldest. An extent counts for the day of its smallest `at`.
+   */
+  unpublishedDays(request: UnpublishedRequest): Promise<UnpublishedDay[]>;
+  /**
    * Of ids of objects that were found in the store, those that no extent has, alive or dead. From here on every commit
    * and merge refuses these (`ExtentPendingDeletion`), so the objects can be deleted.
    */
@@ -529,4 +534,20 @@ export type CrowdedDay = {
   extents: number;
   rows: number;
   sizeBytes: number;
+};
+
+export type UnpublishedRequest = {
+  /** Else all tables. */
+  tableId?: number;
+  /** Parquet of that size and above does not count. */
+  belowBytes?: number;
+  /** What came with later snapshots does not count. */
+  upTo?: number;
+};
+
+export type UnpublishedDay = CrowdedDay & {
+  /** When the oldest of these extents was made, by its id. */
+  sinceMs: number;
+  /** The first snapshot that has one of them. */
+  firstSnapshot: number;
 };

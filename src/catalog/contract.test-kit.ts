@@ -14,6 +14,7 @@ import { leasesContract } from "./contract-leases.test-kit.ts";
 import { inputPositionsContract } from "./contract-input-positions.test-kit.ts";
 import { crowdedDaysContract, mergesContract } from "./contract-merges.test-kit.ts";
 import { fileChangesContract } from "./contract-file-changes.test-kit.ts";
+import { unpublishedDaysContract } from "./contract-unpublished-days.test-kit.ts";
 import { misfitsContract } from "./contract-misfits.test-kit.ts";
 import { readersContract, tableFloorContract } from "./contract-readers.test-kit.ts";
 import { retentionContract } from "./contract-retention.test-kit.ts";
@@ -120,6 +121,9 @@ export function catalogContract(name: string, open: () => Promise<OpenedCatalog>
     });
     describe("crowded days", () => {
       crowdedDaysContract(subject);
+    });
+    describe("unpublished days", () => {
+      unpublishedDaysContract(subject);
     });
     describe("retention", () => {
       retentionContract(subject);

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { FileChange, TableRecord } from "../catalog/catalog.ts";
+import { columnsInQuestion, wideningSnapshots } from "../catalog/publishable.ts";
 import { EngineError } from "../core/errors.ts";
 import { valuesOf } from "../config/option.ts";
 import type { StorageDeps } from "../feature/feature.ts";
@@ -10,7 +11,7 @@ import { ReaderHolds } from "./holds.ts";
 import { OPEN_TABLES_METRICS } from "./metrics.ts";
 import { OPEN_TABLE_OPTIONS } from "./options.ts";
 import { locationsIn, metadataFolder } from "./place.ts";
-import { columnsInQuestion, dividePublished, wideningSnapshots } from "./published.ts";
+import { dividePublished } from "./published.ts";
 import { writeSnapshot } from "./writer.ts";
 
 /** A table as a client loads it. */

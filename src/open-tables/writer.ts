@@ -1,10 +1,11 @@
 import { type Catalog, type ExtentRecord, type FileChange, type TableRecord } from "../catalog/catalog.ts";
+import { columnsInQuestion } from "../catalog/publishable.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { Announced } from "./announced.ts";
 import { listName, manifestBytes, manifestListBytes, manifestName } from "./format/manifest.ts";
 import type { LocationOf, ManifestFile } from "./format/manifest.ts";
 import { leavesOf, type Leaf } from "./leaves.ts";
-import { columnsInQuestion, dividePublished } from "./published.ts";
+import { dividePublished } from "./published.ts";
 
 /** Files of a manifest, at most: it has about a kilobyte of each, and a merge writes it anew. */
 export const FILES_PER_MANIFEST = 1_000;

@@ -11,6 +11,7 @@ import { FUNCTIONS_2 } from "./postgres-functions-2.ts";
 import { SCHEMA_1 } from "./postgres-schema.ts";
 import { VECTOR_COLUMNS } from "./postgres-vector-columns.ts";
 import { POSTGRES_PUBLISHABLE_FILES, SQLITE_PUBLISHABLE_FILES } from "./publishable-files.ts";
+import { POSTGRES_UNPUBLISHED_EXTENTS, SQLITE_UNPUBLISHED_EXTENTS } from "./unpublished-extents.ts";
 import {
   BACKGROUND_DUTIES,
   CATALOG,
@@ -59,5 +60,11 @@ export const CATALOG_MIGRATIONS: readonly Migration[] = [
     sqlite: 28,
     postgres: 25,
     sql: { sqlite: SQLITE_PUBLISHABLE_FILES, postgres: POSTGRES_PUBLISHABLE_FILES },
+  },
+  {
+    name: "unpublished extents",
+    sqlite: 30,
+    postgres: 27,
+    sql: { sqlite: SQLITE_UNPUBLISHED_EXTENTS, postgres: POSTGRES_UNPUBLISHED_EXTENTS },
   },
 ];

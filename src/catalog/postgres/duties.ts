@@ -1,6 +1,7 @@
-import type { CrowdedDay, Lease } from "../catalog.ts";
+import type { CrowdedDay, Lease, UnpublishedDay, UnpublishedRequest } from "../catalog.ts";
 import { isStorableText } from "../invariants.ts";
 import type { Database } from "../../db/postgres/database.ts";
+import { toUnpublishedDay, unpublishedDaysSql, unpublishedDaysValues } from "../unpublished-days.ts";
 import { leaseParameter, toRefusal } from "./refusals.ts";
 
 /** What only background duties ask. */
@@ -27,6 +28,28 @@ export async function findCrowdedDays(
     rows: Number(row["rows"]),
     sizeBytes: Number(row["bytes"]),
   }));
+}
+
+const unpublished = (table: string | undefined): string =>
+  unpublishedDaysSql({
+    prefix: "engine.",
+    belowBytes: "$1::bigint",
+    upTo: "$2::bigint",
+    table,
+    columnIds: { join: "", from: "(SELECT value::integer AS id FROM json_array_elements_text(e.column_ids::json)) j" },
+    isBefore1970: "(u.min_at_ns % 86400000000000 < 0)::integer",
+  });
+const UNPUBLISHED_DAYS = unpublished(undefined);
+const UNPUBLISHED_DAYS_OF_TABLE = unpublished("$3::bigint");
+
+export async function findUnpublishedDays(database: Database, request: UnpublishedRequest): Promise<UnpublishedDay[]> {
+  const values = unpublishedDaysValues(request);
+  const { tableId } = request;
+  const rows =
+    tableId === undefined
+      ? await database.rows(UNPUBLISHED_DAYS, values)
+      : await database.rows(UNPUBLISHED_DAYS_OF_TABLE, [...values, tableId]);
+  return rows.map(toUnpublishedDay);
 }
 
 /** Extents per transaction, so that commits get their turn in between. */

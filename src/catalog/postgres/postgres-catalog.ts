@@ -24,6 +24,8 @@ import type {
   Snapshot,
   TableRecord,
   TimeRange,
+  UnpublishedDay,
+  UnpublishedRequest,
 } from "../catalog.ts";
 import type { CatalogDatabase } from "../catalog-database.ts";
 import type { RecordStore, Statement } from "../../db/records.ts";
@@ -36,7 +38,7 @@ import type { TableTotals } from "../invariants.ts";
 import { SnapshotWriter } from "./commit.ts";
 import type { Database } from "../../db/postgres/database.ts";
 import { forgetTable, readDroppedAt, readDroppedTables } from "./drops.ts";
-import { markPendingDeletion, findCrowdedDays, forgetExtents, goneExtents } from "./duties.ts";
+import { markPendingDeletion, findCrowdedDays, findUnpublishedDays, forgetExtents, goneExtents } from "./duties.ts";
 import { toTotals } from "../rows.ts";
 import { fileChangesSql, toFileChange } from "../file-changes.ts";
 import { findDeadExtents, findExpiredExtents } from "./extents.ts";
@@ -323,6 +325,10 @@ export class PostgresCatalog implements CatalogDatabase {
 
   crowdedDays(request: { belowBytes: number; minExtents: number; limit: number }): Promise<CrowdedDay[]> {
     return this.#run(() => findCrowdedDays(this.#database, request));
+  }
+
+  unpublishedDays(request: UnpublishedRequest): Promise<UnpublishedDay[]> {
+    return this.#run(() => findUnpublishedDays(this.#database, request));
   }
 
   markPendingDeletion(extentIds: readonly string[]): Promise<string[]> {

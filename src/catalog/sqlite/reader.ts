@@ -11,8 +11,11 @@ import type {
   Snapshot,
   TableRecord,
   TimeRange,
+  UnpublishedDay,
+  UnpublishedRequest,
 } from "../catalog.ts";
 import { fileChangesSql, toFileChange } from "../file-changes.ts";
+import { toUnpublishedDay, unpublishedDaysSql, unpublishedDaysValues } from "../unpublished-days.ts";
 import { columnsNamed } from "../stats-decoder.ts";
 import type { Connection } from "../../db/sqlite/connection.ts";
 import { findCrowdedDays } from "./crowded.ts";
@@ -34,6 +37,21 @@ const FILE_CHANGES = fileChangesSql({
   after: "?",
   also: "SELECT value AS id FROM json_each(?)",
 });
+
+const unpublished = (table: string | undefined): string =>
+  unpublishedDaysSql({
+    prefix: "",
+    belowBytes: "?",
+    upTo: "?",
+    table,
+    columnIds: {
+      join: " JOIN extent_stats s ON s.seq = e.seq",
+      from: "(SELECT value AS id FROM json_each(s.column_ids)) j",
+    },
+    isBefore1970: "(u.min_at_ns % 86400000000000 < 0)",
+  });
+const UNPUBLISHED_DAYS = unpublished(undefined);
+const UNPUBLISHED_DAYS_OF_TABLE = unpublished("?");
 
 /** Extents per message, so that a large answer never holds up the thread that receives it. */
 const EXTENTS_PER_PART = 500;
@@ -135,6 +153,16 @@ export class Reader {
 
   crowdedDays(request: { belowBytes: number; minExtents: number; limit: number }): CrowdedDay[] {
     return findCrowdedDays(this.#connection, request);
+  }
+
+  unpublishedDays(request: UnpublishedRequest): UnpublishedDay[] {
+    const values = unpublishedDaysValues(request);
+    const { tableId } = request;
+    const rows =
+      tableId === undefined
+        ? this.#connection.all(UNPUBLISHED_DAYS, ...values)
+        : this.#connection.all(UNPUBLISHED_DAYS_OF_TABLE, tableId, tableId, ...values);
+    return rows.map(toUnpublishedDay);
   }
 
   committedStaged(ids: readonly string[]): string[] {

@@ -23,6 +23,8 @@ import type {
   Snapshot,
   TableRecord,
   TimeRange,
+  UnpublishedDay,
+  UnpublishedRequest,
 } from "../catalog.ts";
 import type { Clock } from "../../core/clock.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
@@ -377,6 +379,10 @@ export class SqliteCatalog implements CatalogDatabase {
 
   crowdedDays(request: { belowBytes: number; minExtents: number; limit: number }): Promise<CrowdedDay[]> {
     return this.#run(() => this.#parts.reader.call("crowdedDays", request));
+  }
+
+  unpublishedDays(request: UnpublishedRequest): Promise<UnpublishedDay[]> {
+    return this.#run(() => this.#parts.reader.call("unpublishedDays", request));
   }
 
   markPendingDeletion(extentIds: readonly string[]): Promise<string[]> {

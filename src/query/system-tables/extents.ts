@@ -20,7 +20,7 @@ const DAY_MS = 86_400_000;
 const NS_PER_MS = 1_000_000n;
 
 /**
- * Reads extents without their statistics. Of one reader the days are asked for once, and only if a table has very many
+ * Reads extents with the statistics of few columns or none. Of one reader the days are asked for once, and only if a table has very many
  * extents.
  */
 export class ExtentPages {
@@ -33,8 +33,11 @@ export class ExtentPages {
     this.#pageExtents = pageExtents;
   }
 
-  /** Those of a table that are alive at the snapshot, each once. Rejects as `Catalog.extents` does. */
-  async *of(tableId: number, atSnapshot: number): AsyncGenerator<ExtentRecord> {
+  /**
+   * Those of a table that are alive at the snapshot, each once, with the statistics of the columns that `statsOf` names.
+   * Rejects as `Catalog.extents` does.
+   */
+  async *of(tableId: number, atSnapshot: number, statsOf: readonly string[] = []): AsyncGenerator<ExtentRecord> {
     const starts = await this.#startsOf(tableId);
     for (let i = 0; i <= starts.length; i++) {
       const [minNs, nextNs] = [starts[i - 1], starts[i]];
@@ -42,7 +45,7 @@ export class ExtentPages {
         ...(minNs === undefined ? {} : { minNs }),
         ...(nextNs === undefined ? {} : { maxNs: nextNs - 1n }),
       };
-      const overlapping = await this.#catalog.extents(tableId, atSnapshot, range, []);
+      const overlapping = await this.#catalog.extents(tableId, atSnapshot, range, statsOf);
       // An extent belongs to the range in which it begins.
       for (const extent of overlapping) if (minNs === undefined || extent.minAtNs >= minNs) yield extent;
       if (overlapping.length > OVERFULL * this.#pageExtents) starts.splice(i + 1);

@@ -1,8 +1,9 @@
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Catalog, ExtentRecord, Snapshot, TableRecord } from "../../catalog/catalog.ts";
+import { columnsInQuestion, isPublished } from "../../catalog/publishable.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
-import { formatColumnType, isPublishable, originOf } from "../../format/types.ts";
+import { formatColumnType, originOf } from "../../format/types.ts";
 import type { RecordStore } from "../../db/records.ts";
 import type { Caller } from "../../auth/caller.ts";
 import { usableDatabases } from "../../auth/usable-databases.ts";
@@ -176,7 +177,9 @@ const ROWS: Readonly<Record<OwnTableName, (context: SystemRowsContext) => AsyncG
   "system.extents": async function* ({ catalog, database, head }) {
     const pages = new ExtentPages(catalog);
     for (const table of await catalog.tables(database)) {
-      for await (const extent of pages.of(table.id, head.id)) yield extentRow(table, extent);
+      for await (const extent of pages.of(table.id, head.id, columnsInQuestion(table))) {
+        yield extentRow(table, extent, head.id);
+      }
     }
   },
   "system.snapshots": async function* ({ catalog }) {
@@ -209,7 +212,7 @@ function stagedRow({ state, node, id, key, sizeBytes, stagedAtMs, reason }: Stag
   return { ...staged, reason: reason?.slice(0, MAX_REASON_CHARS) };
 }
 
-function extentRow(table: TableRecord, extent: ExtentRecord): SystemRow {
+function extentRow(table: TableRecord, extent: ExtentRecord, snapshot: number): SystemRow {
   return {
     table_name: table.name,
     id: extent.id,
@@ -222,7 +225,7 @@ function extentRow(table: TableRecord, extent: ExtentRecord): SystemRow {
     schema_version: extent.schemaVersion,
     checksum: extent.checksum,
     format_version: extent.formatVersion,
-    is_publishable: isPublishable(extent),
+    is_publishable: isPublished(table, snapshot, extent),
   };
 }
 

@@ -62,7 +62,7 @@ const OWN_TABLES = {
     ...longs("begin_snapshot", "schema_version"),
     ...texts("checksum"),
     ...longs("format_version"),
-    // Whether other programs can read the file as it is: see `isPublishable`.
+    // Whether other programs can read the file as it is: see `isPublished`.
     column("is_publishable", "bool"),
   ],
   "system.snapshots": [...longs("id"), ...times("committed_at")],
