@@ -265,3 +265,34 @@ test("a duty that is idle rests for longer, until there is something to do or a 
   expect(await runsIn(1_000)).toEqual([42_000]);
   expect(idleForMs).toEqual([0]);
 });
+
+test("a duty that is woken runs at once, also when it was at work by then, and otherwise waits as ever", async () => {
+  const listeners = new Set<() => void>();
+  const wakes = (wake: () => void) => {
+    listeners.add(wake);
+    return () => void listeners.delete(wake);
+  };
+  const wakeAll = () => listeners.forEach((wake) => wake());
+  let isWorking: Promise<void> | undefined;
+  const turns: DutyTurn[] = [];
+  const duty = async (turn: DutyTurn) => {
+    turns.push(turn);
+    await isWorking;
+  };
+  const { service } = await startNode("a", { wakes, duty });
+  await until(() => expect(turns).toHaveLength(1));
+  await pass(POLL_MS / 2);
+  expect(turns).toHaveLength(1);
+  let finish = () => {};
+  isWorking = new Promise((resolve) => (finish = resolve));
+  wakeAll();
+  await until(() => expect(turns).toHaveLength(2));
+  wakeAll();
+  isWorking = undefined;
+  finish();
+  await until(() => expect(turns).toHaveLength(3));
+  await pass(POLL_MS / 2);
+  expect(turns).toHaveLength(3);
+  await service.stop();
+  expect(listeners.size).toBe(0);
+});

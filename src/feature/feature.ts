@@ -98,4 +98,4 @@ export type RouteGroup<Deps extends object = RouteDeps> = {
 }[keyof Deps];
 
 /** A duty by a lease: see `LeaseLoopOptions`. */
-export type FeatureDuty = Pick<LeaseLoopOptions, "name" | "pollMs" | "idlePollMs" | "ttlMs" | "duty">;
+export type FeatureDuty = Pick<LeaseLoopOptions, "name" | "pollMs" | "idlePollMs" | "ttlMs" | "wakes" | "duty">;

@@ -27,6 +27,8 @@ export type LeaseLoopOptions = {
   pollMs: number;
   /** The same after a run that was idle, when all runs have been for `idleMs`; by default `pollMs`. */
   idlePollMs?: (idleMs: number) => number;
+  /** Hands over what has the next run begin at once; returns how to stop that. */
+  wakes?: (wake: () => void) => () => void;
   /** By default `pollMs`, for a duty that comes seldom can be late by as much; 30 s at least. */
   ttlMs?: number;
   catalog: Pick<Catalog, "acquireLease" | "releaseLease">;
@@ -114,17 +116,22 @@ class LeaseLoop implements Service {
   }
 
   async #serve(tenure: Tenure): Promise<void> {
-    const { catalog, clock, name, pollMs, idlePollMs, log, metrics } = this.#options;
+    const { catalog, clock, name, pollMs, idlePollMs, wakes, log, metrics } = this.#options;
     metrics.dutyHeld.set({ duty: name }, 1);
     metrics.dutyFence.set({ duty: name }, tenure.lease.fence);
     let idleSinceMs: number | undefined;
+    let rest = new AbortController();
+    const sleepOn = wakes?.(() => rest.abort());
     while (!tenure.signal.aborted) {
+      // Who wakes it during the run may be too late for that one.
+      rest = new AbortController();
       const isIdle = await this.#runOnce(tenure);
       const nowMs = clock.monotonicMs();
       idleSinceMs = isIdle ? (idleSinceMs ?? nowMs) : undefined;
       const restMs = idleSinceMs === undefined ? pollMs : (idlePollMs?.(nowMs - idleSinceMs) ?? pollMs);
-      await pause(clock, restMs, tenure.signal);
+      await pause(clock, restMs, AbortSignal.any([tenure.signal, rest.signal]));
     }
+    sleepOn?.();
     await tenure.end();
     metrics.dutyHeld.set({ duty: name }, 0);
     if (tenure.isLost) return;
