@@ -9,12 +9,14 @@ import { silentLog, type Log } from "../core/log.ts";
 import { createMetrics, type Metrics } from "../core/metrics.ts";
 import { foldName } from "../core/names.ts";
 import { systemRandom } from "../core/random.ts";
+import { localSignals } from "../db/signals.ts";
 import { checksumOf } from "../format/checksum.ts";
 import type { ColumnSpec, ExtentFormat } from "../format/types.ts";
 import { tlmToParquet } from "../io/duckdb/parquet.test-kit.ts";
 import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm.test-kit.ts";
 import { openFilesystemStore } from "../io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
+import { PublishRequests } from "./publish-requests.ts";
 import { createCompactor, type CompactorOptions, type CompactorPorts } from "./compactor.ts";
 import type { Duty } from "../feature/lease-loop.ts";
 
@@ -34,6 +36,7 @@ export type Bench = {
   catalog: Catalog;
   store: ObjectStore;
   metrics: Metrics;
+  requests: PublishRequests;
   /** What was logged as an error: merges that failed. */
   failures: unknown[];
   lease: Lease;
@@ -59,6 +62,7 @@ export async function openBench(): Promise<Bench> {
     error: (about: { err?: unknown; keys?: unknown }) => failures.push(about.err ?? about.keys),
   });
   const { catalog } = openMemoryCatalog(systemClock);
+  const requests = new PublishRequests({ records: catalog.records, signals: localSignals() });
   const store = await openFilesystemStore({ root: join(folder, "data"), random: systemRandom, log });
   const lease = await catalog.acquireLease("compaction", "test", 3_600_000);
   if (lease === undefined) throw new Error("no lease");
@@ -69,6 +73,7 @@ export async function openBench(): Promise<Bench> {
     catalog,
     store,
     metrics,
+    requests,
     failures,
     lease,
     clock,
@@ -97,7 +102,7 @@ export async function openBench(): Promise<Bench> {
     leftovers: async () => (await readdir(tempDir)).filter((name) => name !== "code"),
     compactor: (options, ports) =>
       createCompactor(
-        { catalog, store, clock, newId, log, metrics, isBusy: () => false, ...ports },
+        { catalog, store, clock, newId, log, metrics, isBusy: () => false, requests, ...ports },
         {
           keyPrefix: "engine",
           tempDir,

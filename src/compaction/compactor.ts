@@ -1,5 +1,13 @@
 import { atHead } from "../catalog/at-head.ts";
-import type { Catalog, CrowdedDay, ExtentSummary, TableRecord } from "../catalog/catalog.ts";
+import type {
+  Catalog,
+  CrowdedDay,
+  ExtentRecord,
+  ExtentSummary,
+  TableRecord,
+  UnpublishedDay,
+} from "../catalog/catalog.ts";
+import { columnsInQuestion, isPublished } from "../catalog/publishable.ts";
 import { LeaseLost } from "../catalog/refusals.ts";
 import { fullBackoffMs } from "../core/backoff.ts";
 import { sleep } from "../core/clock.ts";
@@ -10,18 +18,36 @@ import type { Duty, DutyTurn } from "../feature/lease-loop.ts";
 import { mergeOnDisk } from "./merge-on-disk.ts";
 import { DamagedInputs, type MergeTask } from "./merge.ts";
 import { COMPACTION_METRICS } from "./metrics.ts";
-import { DAY_MS, FINISHED_BYTES, dayOf, migratesAtMs, pickMerge, settlesAtMs, type PickRules } from "./pick.ts";
+import {
+  DAY_MS,
+  FINISHED_BYTES,
+  dayOf,
+  migratesAtMs,
+  pickMerge,
+  publishAfter,
+  settlesAtMs,
+  type Candidate,
+  type PickRules,
+  type PublishRule,
+} from "./pick.ts";
+import type { PublishRequest, PublishRequests } from "./publish-requests.ts";
 import { mergeAndPublish, type Merger, type PublishPorts } from "./publish.ts";
 
 /**
  * Compaction of one node: finds the day of a table that has most to gain (`pick.ts`), merges (`merge.ts`), publishes
- * (`publish.ts`), and again; one merge at a time. It keeps nothing that matters: stopped or killed at any point, the
+ * (`publish.ts`), and again; one merge at a time. Days that somebody wants published for other programs come first
+ * (`publish-requests.ts`), then those where that takes too long; older files are written anew when nothing else is to do. It keeps nothing that matters: stopped or killed at any point, the
  * next run finds in the catalog what is left to do, and several nodes only waste work if they do the same.
  */
 export type CompactorPorts = Omit<PublishPorts, "merger"> & {
   /** By default merges are done on this machine's disk, in `tempDir`. */
   merger?: Merger;
-  catalog: Pick<Catalog, "allTables" | "crowdedDays" | "extents" | "head" | "mergeExtents" | "misfits">;
+  catalog: Pick<
+    Catalog,
+    "allTables" | "crowdedDays" | "extents" | "head" | "mergeExtents" | "misfits" | "unpublishedDays"
+  >;
+  /** Of those who want something published; by default nobody does. */
+  requests?: Pick<PublishRequests, "finish" | "forgetLapsed" | "open">;
   metrics: Metrics;
   /** Whether this process has more important work right now; merging then goes on at a fifth of its pace. */
   isBusy: () => boolean;
@@ -35,6 +61,8 @@ export type CompactorOptions = {
   minExtents: number;
   /** See `PickRules`. */
   isTlmPast?: boolean;
+  /** What is not published and older than that does not wait for its tier; by default nothing is too old. */
+  maxLagMs?: number;
   /** After each merge. */
   restMs: number;
   /** Of DuckDB in the merging process. */
@@ -168,7 +196,71 @@ class Compactor {
   }
 
   async #find(signal: AbortSignal): Promise<Job | undefined> {
+    const requests = (await this.#ports.requests?.open()) ?? [];
+    const job =
+      (await this.#findUnpublished(requests, signal)) ??
+      (await this.#findCrowded(signal)) ??
+      (await this.#findOlder(requests, signal));
+    if (job === undefined) await this.#tellUnpublished();
+    return job;
+  }
+
+  /** What is to be published, since somebody asks for it or it has waited for too long. */
+  async #findUnpublished(requests: readonly PublishRequest[], signal: AbortSignal): Promise<Job | undefined> {
     const { catalog, clock } = this.#ports;
+    const { maxLagMs = 0 } = this.#options;
+    const asked = requests.filter(({ whole }) => !whole);
+    if (asked.length === 0 && maxLagMs === 0) return undefined;
+    const days = await catalog.unpublishedDays({ belowBytes: FINISHED_BYTES });
+    for (const request of asked) {
+      const job = await this.#workOff(request, days, signal);
+      if (job !== undefined) return job;
+    }
+    if (maxLagMs === 0) return undefined;
+    const nowMs = clock.nowMs();
+    const due = days.filter(({ sinceMs }) => sinceMs + maxLagMs <= nowMs);
+    return await this.#lookInto(due, publishAfter(maxLagMs, nowMs), signal);
+  }
+
+  /** Finished files that are asked for, which nobody waits for. */
+  async #findOlder(requests: readonly PublishRequest[], signal: AbortSignal): Promise<Job | undefined> {
+    for (const request of requests.filter(({ whole }) => whole)) {
+      const { tableId, upTo } = request;
+      const job = await this.#workOff(request, await this.#ports.catalog.unpublishedDays({ tableId, upTo }), signal);
+      if (job !== undefined) return job;
+    }
+    return undefined;
+  }
+
+  /** The next merge of a request. When there is none it is done, but for days whose last merge has failed. */
+  async #workOff(
+    request: PublishRequest,
+    days: readonly UnpublishedDay[],
+    signal: AbortSignal,
+  ): Promise<Job | undefined> {
+    const { tableId, upTo, whole } = request;
+    const own = days.filter((day) => day.tableId === tableId && day.firstSnapshot <= upTo);
+    const rule = { isDue: ({ beginSnapshot = Infinity }: Candidate) => beginSnapshot <= upTo, withFinished: whole };
+    const job = await this.#lookInto(own, rule, signal);
+    if (job === undefined && !own.some((day) => this.#hasFailed(day))) await this.#ports.requests?.finish(request);
+    return job;
+  }
+
+  async #lookInto(
+    days: readonly UnpublishedDay[],
+    publish: PublishRule,
+    signal: AbortSignal,
+  ): Promise<Job | undefined> {
+    for (const day of days) {
+      signal.throwIfAborted();
+      const job = this.#hasFailed(day) ? undefined : await this.#look(day, publish);
+      if (job !== undefined) return job;
+    }
+    return undefined;
+  }
+
+  async #findCrowded(signal: AbortSignal): Promise<Job | undefined> {
+    const { catalog, clock, requests } = this.#ports;
     const isSettling = clock.nowMs() >= this.#settleAtMs;
     const days = await catalog.crowdedDays({
       belowBytes: FINISHED_BYTES,
@@ -183,8 +275,21 @@ class Compactor {
       return job;
     }
     this.#tellBacklog(days);
-    if (isSettling) this.#settleAtMs = clock.nowMs() + SETTLE_POLL_MS;
+    if (!isSettling) return undefined;
+    this.#settleAtMs = clock.nowMs() + SETTLE_POLL_MS;
+    await requests?.forgetLapsed();
     return undefined;
+  }
+
+  /** What other programs cannot read yet, of all tables. */
+  async #tellUnpublished(): Promise<void> {
+    const { catalog, clock, metrics } = this.#ports;
+    const days = await catalog.unpublishedDays({});
+    const sinceMs = Math.min(...days.map((day) => day.sinceMs));
+    const { unpublishedRows, unpublishedBytes, unpublishedAge } = COMPACTION_METRICS.of(metrics);
+    unpublishedRows.set(days.reduce((sum, { rows }) => sum + rows, 0));
+    unpublishedBytes.set(days.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
+    unpublishedAge.set(days.length === 0 ? 0 : Math.max(0, clock.nowMs() - sinceMs) / 1_000);
   }
 
   /** Crowded days in which there is something to do, or may be: not yet looked at, or failed. */
@@ -197,7 +302,12 @@ class Compactor {
   }
 
   #isIdle(day: CrowdedDay): boolean {
-    return this.#ports.clock.nowMs() < (this.#failed.get(keyOf(day))?.untilMs ?? 0) || this.#isDone(day);
+    return this.#hasFailed(day) || this.#isDone(day);
+  }
+
+  /** Whether its last merge has failed, and it is too early for the next. */
+  #hasFailed(day: CrowdedDay): boolean {
+    return this.#ports.clock.nowMs() < (this.#failed.get(keyOf(day))?.untilMs ?? 0);
   }
 
   /** Whether there was nothing to do when the day was looked at as it is. */
@@ -208,7 +318,7 @@ class Compactor {
   }
 
   /** The merge to be done in a day, if there is one. */
-  async #look(day: CrowdedDay): Promise<Job | undefined> {
+  async #look(day: CrowdedDay, publish?: PublishRule): Promise<Job | undefined> {
     const { catalog, clock } = this.#ports;
     const { minExtents, isTlmPast = false } = this.#options;
     const rules: PickRules = {
@@ -216,28 +326,45 @@ class Compactor {
       isTlmPast,
       nowMs: clock.nowMs(),
       maxInputBytes: MAX_INPUT_BYTES,
+      ...(publish && { publish }),
     };
     let settlesMs = Infinity;
+    const known = publish === undefined ? undefined : await this.#table(day);
     for (const range of partsOf(day)) {
-      const overlapping = await atHead(catalog, (head) => catalog.extents(day.tableId, head, range, []));
+      const statsOf = known === undefined ? [] : columnsInQuestion(known);
+      const overlapping = await atHead(catalog, (head) => catalog.extents(day.tableId, head, range, statsOf));
       const ofDay = overlapping.filter(({ id, minAtNs }) => dayOf(minAtNs) === day.dayMs && !this.#damaged.has(id));
       // Those of a newer version are merged by a server of that version.
       const extents = ofDay.filter(isReadable);
-      const inputs = pickMerge(extents, rules);
+      const inputs = pickMerge(
+        known === undefined ? extents : extents.map((extent) => candidate(known, extent)),
+        rules,
+      );
       if (inputs === undefined) {
         if (extents.length > 0) settlesMs = Math.min(settlesMs, settlesAtMs(extents));
         if (isTlmPast) settlesMs = Math.min(settlesMs, migratesAtMs(extents));
         continue;
       }
       const ids = new Set(inputs.map(({ id }) => id));
-      const table = (await catalog.allTables()).find(({ id }) => id === day.tableId);
+      const table = await this.#table(day);
       if (table === undefined) return undefined;
       return { key: keyOf(day), table, inputs: extents.filter(({ id }) => ids.has(id)) };
     }
+    // How many extents of the day are not published says nothing about the others.
+    if (publish !== undefined) return undefined;
     const untilMs = settlesMs > rules.nowMs ? settlesMs : Infinity;
     bounded(this.#idle).set(keyOf(day), { day, untilMs });
     return undefined;
   }
+
+  async #table({ tableId }: CrowdedDay): Promise<TableRecord | undefined> {
+    return (await this.#ports.catalog.allTables()).find(({ id }) => id === tableId);
+  }
+}
+
+/** An extent as it is now; snapshots of before do not matter. */
+function candidate(table: TableRecord, extent: ExtentRecord): Candidate {
+  return { ...extent, isUnpublished: !isPublished(table, Number.MAX_SAFE_INTEGER, extent) };
 }
 
 function keyOf({ tableId, dayMs }: CrowdedDay): string {

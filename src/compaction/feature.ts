@@ -1,5 +1,5 @@
 import { valuesOf } from "../config/option.ts";
-import type { Feature } from "../feature/feature.ts";
+import type { Feature, RouteDeps } from "../feature/feature.ts";
 import type { CleanupDeps } from "./routes/cleanup.ts";
 import type { DeletionDeps } from "./routes/deletion.ts";
 
@@ -7,30 +7,42 @@ const ORPHAN_SWEEP_MS = 86_400_000;
 const ORPHAN_LEASE_MS = 300_000;
 
 /** What rewrites extents, deletes rows and cleans up. */
-export const COMPACTION: Feature<{ deletion: DeletionDeps; ingest: CleanupDeps }> = {
+export const COMPACTION: Feature<RouteDeps & { deletion: DeletionDeps; ingest: CleanupDeps }> = {
   name: "compaction",
   title: "Compaction",
   options: async () => (await import("./options.ts")).COMPACTION_OPTIONS,
   metrics: async () => (await import("./metrics.ts")).COMPACTION_METRICS,
+  migrations: async () => (await import("./tables.ts")).COMPACTION_MIGRATIONS,
   commands: {
     "delete-rows": () => import("./commands/delete-rows.ts"),
+    publish: () => import("./commands/publish.ts"),
   },
   routes: async () => {
-    const [{ DELETION_ROUTES }, { cleanupTableRoute }] = await Promise.all([
+    const [{ DELETION_ROUTES }, { cleanupTableRoute }, { publishRoute }] = await Promise.all([
       import("./routes/deletion.ts"),
       import("./routes/cleanup.ts"),
+      import("./routes/publish.ts"),
     ]);
     return [
       { name: "deletion", answeredBy: "deletion", routes: DELETION_ROUTES },
       { name: "cleanup", answeredBy: "ingest", routes: [cleanupTableRoute] },
+      { name: "publish", answeredBy: "feature", routes: [publishRoute] },
     ];
   },
   jobKinds: async () => {
-    const [{ VERIFY_EXTENTS }, { DELETE_ROWS }] = await Promise.all([
+    const [{ VERIFY_EXTENTS }, { DELETE_ROWS }, { REWRITE_EXTENTS }] = await Promise.all([
       import("./verify-extents.ts"),
       import("./delete-rows.ts"),
+      import("./rewrite-extents.ts"),
     ]);
-    return [VERIFY_EXTENTS, DELETE_ROWS];
+    return [VERIFY_EXTENTS, DELETE_ROWS, REWRITE_EXTENTS];
+  },
+  jobHandlers: async (deps) => {
+    const [{ createRewriteExtents }, { PublishRequests }] = await Promise.all([
+      import("./rewrite-extents.ts"),
+      import("./publish-requests.ts"),
+    ]);
+    return [createRewriteExtents({ ...deps, requests: new PublishRequests(deps) })];
   },
   duties: {
     compaction: async ({ config, ...ports }) => {

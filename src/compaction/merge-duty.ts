@@ -3,6 +3,7 @@ import { valuesOf } from "../config/option.ts";
 import type { CompactionDeps, FeatureDuty } from "../feature/feature.ts";
 import { createCompactor } from "./compactor.ts";
 import { COMPACTION_OPTIONS } from "./options.ts";
+import { onPublishRequests, PublishRequests } from "./publish-requests.ts";
 
 /** A merge ends early when its lease is lost, so that the next node need not wait for long. */
 const MERGE_LEASE_MS = 30_000;
@@ -17,17 +18,22 @@ export function mergeDuties(deps: CompactionDeps): FeatureDuty[] {
   const config = valuesOf(COMPACTION_OPTIONS, deps.config);
   if (config.compactionPollSecs === 0) return [];
   const { cpuShare, ioBytesPerSec } = deps.hasClients ? BESIDE_CLIENTS : ALONE;
-  const duty = createCompactor(deps, {
-    keyPrefix: config.pathPrefix,
-    tempDir: join(config.home, "tmp", "compaction"),
-    minExtents: config.compactionMinExtents,
-    isTlmPast: config.writeFormat === "parquet",
-    restMs: config.compactionIdleSleepMs,
-    memoryBytes: MERGE_MEMORY_BYTES,
-    threads: 1,
-    encodings: config.parquetEncodings,
-    cpuShare,
-    ioBytesPerSec: config.compactionIoBytesPerSec ?? ioBytesPerSec,
-  });
-  return [{ name: "compaction", pollMs: config.compactionPollSecs * 1_000, ttlMs: MERGE_LEASE_MS, duty }];
+  const duty = createCompactor(
+    { ...deps, requests: new PublishRequests(deps) },
+    {
+      keyPrefix: config.pathPrefix,
+      tempDir: join(config.home, "tmp", "compaction"),
+      minExtents: config.compactionMinExtents,
+      isTlmPast: config.writeFormat === "parquet",
+      maxLagMs: config.icebergMaxLagSecs * 1_000,
+      restMs: config.compactionIdleSleepMs,
+      memoryBytes: MERGE_MEMORY_BYTES,
+      threads: 1,
+      encodings: config.parquetEncodings,
+      cpuShare,
+      ioBytesPerSec: config.compactionIoBytesPerSec ?? ioBytesPerSec,
+    },
+  );
+  const wakes = (wake: () => void) => onPublishRequests(deps.signals, wake);
+  return [{ name: "compaction", pollMs: config.compactionPollSecs * 1_000, ttlMs: MERGE_LEASE_MS, wakes, duty }];
 }

@@ -80,6 +80,21 @@ export const COMPACTION_METRICS = metricSet((registers) => ({
     help: "Bytes of the small extents of the days that are to be merged.",
     registers,
   }),
+  unpublishedRows: new Gauge({
+    name: "engine_compaction_unpublished_rows",
+    help: "Rows of all tables that other programs (Iceberg clients) cannot read before they are merged.",
+    registers,
+  }),
+  unpublishedBytes: new Gauge({
+    name: "engine_compaction_unpublished_bytes",
+    help: "Bytes of the extents that other programs cannot read before they are merged.",
+    registers,
+  }),
+  unpublishedAge: new Gauge({
+    name: "engine_compaction_unpublished_age_seconds",
+    help: "Age of the oldest extent that other programs cannot read before it is merged; 0 where there is none.",
+    registers,
+  }),
   oldestSnapshot: new Gauge({
     name: "engine_deletion_oldest_snapshot",
     help: "The oldest snapshot that can be read, as the last run of the deletion left it.",

@@ -41,6 +41,16 @@ export const COMPACTION_OPTIONS = {
       "Bytes that merges may read and write in a second, of the object store and of the local disk together; 0 sets " +
       "no bound.",
   }),
+  icebergMaxLagSecs: option({
+    env: "ENGINE_ICEBERG_MAX_LAG_SECS",
+    toml: "iceberg.max_lag_secs",
+    kind: kinds.integer({ min: 0, max: 86_400 }),
+    default: 0,
+    side: "S",
+    doc:
+      "Seconds after which rows that Iceberg clients cannot read yet are merged although few extents wait with them; 0 " +
+      "leaves it to compaction's own pace. Each row is written about once more.",
+  }),
   retentionPollSecs: option({
     env: "ENGINE_RETENTION_POLL_SECS",
     toml: "retention.poll_secs",

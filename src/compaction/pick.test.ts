@@ -9,6 +9,7 @@ import {
   FINISHED_BYTES,
   migratesAtMs,
   pickMerge,
+  publishAfter,
   settlesAtMs,
   spansDays,
   TARGET_BYTES,
@@ -32,15 +33,19 @@ type Simulation = {
   left: number;
   rowsIn: number;
   rowsOut: number;
+  /** How long an extent waited at the most before it was merged for the first time. */
+  lagMs: number;
+  /** The most merges of one day that took what was fresh. */
+  publications: number;
 };
 
 const SEED = drawnSeed();
 
 /**
  * A day of one table, and what follows until it is settled: flushes arrive, merges happen at once. A late flush has one
- * row of up to three days before. Every ten seconds is a look, as by default.
+ * row of up to three days before. Every ten seconds is a look, as by default. With `maxLagMs` nothing waits for longer.
  */
-function simulate({ flushesPerSec, flushBytes, lateShare }: Load, minExtents: number): Simulation {
+function simulate({ flushesPerSec, flushBytes, lateShare }: Load, minExtents: number, maxLagMs?: number): Simulation {
   const clock = new ManualClock(START_MS);
   const random = seededRandom(SEED);
   let made = 0;
@@ -49,7 +54,8 @@ function simulate({ flushesPerSec, flushBytes, lateShare }: Load, minExtents: nu
   const days = new Map<number, Candidate[]>();
   /** When a day is worth the next look: at once after a change, else when it has been quiet for long enough. */
   const looksAtMs = new Map<number, number>();
-  let [written, mostLive, rowsIn, due] = [0, 0, 0, 0];
+  let [written, mostLive, rowsIn, due, lagMs] = [0, 0, 0, 0, 0];
+  const publications = new Map<number, number>();
   const put = (extent: Candidate): void => {
     const day = dayOf(extent.minAtNs);
     const own = days.get(day);
@@ -67,16 +73,29 @@ function simulate({ flushesPerSec, flushBytes, lateShare }: Load, minExtents: nu
       const maxAtNs = BigInt(clock.nowMs() - 1) * 1_000_000n;
       const isLate = random.next() < lateShare;
       const minAtNs = isLate ? maxAtNs - BigInt(Math.floor(random.next() * 3 * DAY_MS)) * 1_000_000n : maxAtNs;
-      fresh.push({ id: newId(), format: "tlm", rows, sizeBytes: rows * ROW_BYTES, minAtNs, maxAtNs });
+      fresh.push({
+        id: newId(),
+        isUnpublished: true,
+        format: "tlm",
+        rows,
+        sizeBytes: rows * ROW_BYTES,
+        minAtNs,
+        maxAtNs,
+      });
       rowsIn += rows;
     }
     for (const extent of fresh) put(extent);
     for (const day of days.keys()) {
       while (clock.nowMs() >= (looksAtMs.get(day) ?? 0)) {
         const open = days.get(day) ?? [];
-        const inputs = pickMerge(open, { minExtents, nowMs: clock.nowMs(), maxInputBytes: 1_024 * MIB });
+        const nowMs = clock.nowMs();
+        const publish = maxLagMs === undefined ? {} : { publish: publishAfter(maxLagMs, nowMs) };
+        const inputs = pickMerge(open, { minExtents, nowMs, maxInputBytes: 1_024 * MIB, ...publish });
+        const ages = inputs?.filter(({ format }) => format === "tlm").map(({ id }) => nowMs - madeAtMs(id)) ?? [];
+        lagMs = Math.max(lagMs, ...ages);
+        if (ages.length > 0) publications.set(day, (publications.get(day) ?? 0) + 1);
         if (inputs === undefined) {
-          const later = open.length === 0 ? Infinity : settlesAtMs(open);
+          const later = open.length === 0 ? Infinity : Math.min(settlesAtMs(open), dueAtMs(open, maxLagMs));
           looksAtMs.set(day, later > clock.nowMs() ? later : Infinity);
           break;
         }
@@ -99,7 +118,15 @@ function simulate({ flushesPerSec, flushBytes, lateShare }: Load, minExtents: nu
     left: unfinished(days.get(START_MS) ?? []).length,
     rowsIn,
     rowsOut: live.reduce((sum, { rows }) => sum + rows, 0),
+    lagMs,
+    publications: Math.max(...publications.values()),
   };
+}
+
+const madeAtMs = (id: string): number => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+
+function dueAtMs(extents: readonly Candidate[], maxLagMs = Infinity): number {
+  return Math.min(...extents.filter(({ isUnpublished }) => isUnpublished).map(({ id }) => madeAtMs(id) + maxLagMs));
 }
 
 function merged(inputs: readonly Candidate[], newId: IdSource): Candidate[] {
@@ -153,6 +180,25 @@ describe("over a day's load", () => {
     const [eager, patient] = [simulate(load, 4), simulate(load, 48)];
     expect(eager.amplification).toBeGreaterThan(patient.amplification);
     expect(eager.mostLive).toBeLessThan(patient.mostLive);
+  });
+
+  it.each(loads.slice(3))(
+    "$name: with a bound nothing waits for longer, and bytes are written about once more",
+    (load) => {
+      const boundMs = 300_000;
+      const [free, bound] = [simulate(load, 24), simulate(load, 24, boundMs)];
+      expect(bound.rowsOut).toBe(bound.rowsIn);
+      expect(bound.lagMs).toBeLessThanOrEqual(boundMs + 10_000);
+      // Of small files their own size is a good part.
+      expect(bound.amplification).toBeLessThanOrEqual(free.amplification + (load.flushBytes < MIB / 32 ? 1.6 : 1.2));
+      expect(bound.mostLive).toBeLessThanOrEqual(200);
+    },
+  );
+
+  it("a day is merged for the sake of a bound once per lag at the most", () => {
+    const load: Load = { name: "", flushesPerSec: 0.05, flushBytes: 16 * 1024, lateShare: 0 };
+    expect(simulate(load, 24, 300_000).publications).toBeLessThanOrEqual(DAY_MS / 300_000);
+    expect(simulate(load, 24).lagMs).toBeGreaterThan(300_000);
   });
 });
 
@@ -230,6 +276,36 @@ describe("picks", () => {
     expect(pickMerge(times(24), { ...migrating, nowMs: START_MS })).toHaveLength(24);
     const many = times(3_000, { sizeBytes: 1 });
     expect(pickMerge(many, { ...migrating, minExtents: 5_000, nowMs: START_MS + 2 * HOUR_MS })).toHaveLength(1_000);
+  });
+
+  it("what is not published once some of it is due: all of it, nothing else, and finished files where they are asked for", () => {
+    const later = (seconds: number) => {
+      const id = uuidV7Source(new ManualClock(START_MS + seconds * 1_000), seededRandom(seconds))();
+      return extent({ id, isUnpublished: true });
+    };
+    const [first, second] = [later(1), later(200)];
+    const widened = extent({ format: "parquet", isUnpublished: true, rows: 5_000 });
+    const published = times(3, { format: "parquet", isUnpublished: false });
+    const finished = extent({ format: "parquet", isUnpublished: true, sizeBytes: FINISHED_BYTES });
+    const all = [...published, first, second, finished];
+    const patient = { ...rules, minExtents: 24 };
+    const idsOf = (picked: readonly Candidate[] | undefined) => picked?.map(({ id }) => id).sort();
+    const lagging = (nowMs: number) => ({ ...patient, publish: publishAfter(300_000, nowMs) });
+    expect(pickMerge(all, patient)).toBeUndefined();
+    expect(pickMerge(all, lagging(START_MS + 300_999))).toBeUndefined();
+    expect(idsOf(pickMerge(all, lagging(START_MS + 301_000)))).toEqual([first.id, second.id].sort());
+    expect(idsOf(pickMerge([second], lagging(START_MS + 499_999)))).toBeUndefined();
+    // Alone, too; what is large and open goes before what is full.
+    expect(idsOf(pickMerge([...published, widened], lagging(START_MS + 301_000)))).toEqual([widened.id]);
+    expect(idsOf(pickMerge([...times(30), first], lagging(START_MS + 301_000)))).toEqual([first.id]);
+    const asked = (withFinished: boolean) => ({ ...patient, publish: { isDue: () => true, withFinished } });
+    expect(idsOf(pickMerge([...published, finished], asked(false)))).toBeUndefined();
+    expect(idsOf(pickMerge([...published, finished], asked(true)))).toEqual([finished.id]);
+    // What is due comes first where one merge cannot take all.
+    const large = { isUnpublished: true, sizeBytes: 600 * MIB };
+    const [a, b] = [extent(large), extent(large)];
+    const one = { ...patient, publish: { isDue: ({ id }: Candidate) => id === b.id } };
+    expect(idsOf(pickMerge([a, b], one))).toEqual([b.id]);
   });
 
   it("days that still get rows the less often the older they are", () => {

@@ -20,9 +20,17 @@ import type { ExtentSummary } from "../catalog/catalog.ts";
  * Where `tlm` is the format of the past (`PickRules.isTlmPast`), what is left of it is rewritten without waiting for its
  * day to be quiet.
  *
+ * Other programs read published extents only (`catalog/publishable.ts`). Where what is not published yet may not wait for
+ * its level (`PickRules.publish`), it is merged as soon as some of it is due, all of the day together, and nothing else
+ * with it; so a day is merged at most once per lag, a row is written about once more, and the outputs go up the levels
+ * as others do.
+ *
  * Nothing here does I/O: `pick.test.ts` plays a day of several tables against it.
  */
-export type Candidate = Pick<ExtentSummary, "id" | "format" | "rows" | "sizeBytes" | "minAtNs" | "maxAtNs">;
+export type Candidate = Pick<ExtentSummary, "id" | "format" | "rows" | "sizeBytes" | "minAtNs" | "maxAtNs"> & {
+  beginSnapshot?: number;
+  isUnpublished?: boolean;
+};
 
 export type PickRules = {
   /** Extents that a level must have to be merged, and how many times larger each level is than the one below. */
@@ -32,6 +40,14 @@ export type PickRules = {
   maxInputBytes: number;
   /** Whether new extents are Parquet, so that `tlm` extents are leftovers to be migrated. */
   isTlmPast?: boolean;
+  publish?: PublishRule;
+};
+
+/** What has to be published now. */
+export type PublishRule = {
+  isDue: (extent: Candidate) => boolean;
+  /** Also extents that are finished by their size. */
+  withFinished?: boolean;
 };
 
 /** Extents are left alone from there on. */
@@ -70,7 +86,9 @@ function isFinished(extent: Candidate): boolean {
 /** The inputs of the merge to be done next, in order of time; undefined when there is none. All are of one day. */
 export function pickMerge(extents: readonly Candidate[], rules: PickRules): Candidate[] | undefined {
   const open = extents.filter((extent) => !isFinished(extent)).sort(byTime);
-  return pickTier(open, rules) ?? pickSettling(open, rules) ?? pickMigration(open, rules);
+  return (
+    pickUnpublished(extents, rules) ?? pickTier(open, rules) ?? pickSettling(open, rules) ?? pickMigration(open, rules)
+  );
 }
 
 /** When the first of the `tlm` extents may be migrated; never, where there is none. */
@@ -136,6 +154,24 @@ function pickMigration(
   if (isTlmPast !== true) return undefined;
   const leftovers = open.filter((extent) => extent.format === "tlm" && arrivalOf(extent) + HOUR_MS <= nowMs);
   return leftovers.length === 0 ? undefined : within(leftovers, maxInputBytes).sort(byTime);
+}
+
+function pickUnpublished(
+  extents: readonly Candidate[],
+  { publish, maxInputBytes }: PickRules,
+): Candidate[] | undefined {
+  if (publish === undefined) return undefined;
+  const { isDue, withFinished = false } = publish;
+  const waiting = extents.filter((extent) => extent.isUnpublished === true && (withFinished || !isFinished(extent)));
+  if (!waiting.some(isDue)) return undefined;
+  // Those that are due first: what does not fit waits for the next merge.
+  const inputs = waiting.sort((a, b) => Number(isDue(b)) - Number(isDue(a)) || arrivalOf(a) - arrivalOf(b));
+  return within(inputs, maxInputBytes).sort(byTime);
+}
+
+/** What has waited for so long is due. */
+export function publishAfter(lagMs: number, nowMs: number): PublishRule {
+  return { isDue: (extent) => arrivalOf(extent) + lagMs <= nowMs };
 }
 
 /** Extents in groups, the smallest first: each begins with one that has many times the rows of all before it. */

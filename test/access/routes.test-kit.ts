@@ -20,6 +20,7 @@ export const ROUTES: readonly Route[] = await engineRoutes({
   agent: elsewhere,
   dreaming: elsewhere,
   sandboxes: elsewhere,
+  feature: elsewhere,
 });
 
 export function nameOf({ method, path }: Pick<Route, "method" | "path">): string {

@@ -245,6 +245,10 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     answer: inDatabaseA(403),
   },
   "GET /v1/admin/databases/{database}/tables/{table}": { request: get(TABLE), answer: inDatabaseA(403) },
+  "POST /v1/admin/databases/{database}/tables/{table}/publish": {
+    request: () => jsonRequest("POST", `${TABLE}/publish`, {}),
+    answer: inDatabaseA(403),
+  },
   "POST /v1/database/{db}/table/{table}/cleanup": {
     request: () => ({ method: "POST", path: "/v1/database/a/table/events/cleanup?before=2020-01-01T00:00:00Z" }),
     answer: inDatabaseA(403),

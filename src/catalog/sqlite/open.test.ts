@@ -116,6 +116,8 @@ describe("a new catalog", () => {
 it("upgrades a catalog of the first version, when a server opens it", async () => {
   await makeCatalog();
   withFile((db) => {
+    db.exec("DROP INDEX extents_unpublished; DROP INDEX columns_widened");
+    db.exec("DROP INDEX extents_published; DROP INDEX extents_withdrawn");
     db.exec("DROP TABLE extent_filters; DROP INDEX snapshots_by_time; DROP INDEX extents_by_table");
     db.exec("ALTER TABLE meta DROP COLUMN oldest_snapshot; ALTER TABLE meta DROP COLUMN forgotten_extents");
     db.exec("ALTER TABLE columns DROP COLUMN since_snapshot; DROP INDEX extents_alive; DROP TABLE leases");
@@ -133,6 +135,8 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
       "memory nodes by realm",
       "memory verdicts",
       "dreaming on workers",
+      "open tables",
+      "publish requests",
     ];
     const records = [...later, "dropped files", "live servers", ...newest].map(sqliteText).join("");
     for (const [, name] of records.matchAll(/CREATE TABLE (\w+)/g)) db.exec(`DROP TABLE ${name}`);

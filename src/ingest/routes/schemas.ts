@@ -62,6 +62,10 @@ export const tableDescription = z.object({
   columns: z.array(column),
   cluster_by: clusterBy,
   row_count: z.int(),
+  unpublished_rows: z
+    .int()
+    .describe("Rows of it that other programs (Iceberg clients) cannot read before they are merged."),
+  unpublished_bytes: z.int().describe("Bytes of the extents that those are in."),
 });
 
 export const provisionedTable = z.object({

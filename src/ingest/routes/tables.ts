@@ -1,6 +1,7 @@
 import { checkMayUse } from "../../auth/caller.ts";
 import type { TableRecord } from "../../catalog/catalog.ts";
 import { isClusteredBy } from "../../catalog/cluster-columns.ts";
+import { unpublishedTotals } from "../../catalog/publishable.ts";
 import { EngineError } from "../../core/errors.ts";
 import { checkName } from "../../core/names.ts";
 import { DEFAULT_SHAPE } from "../../format/types.ts";
@@ -51,8 +52,16 @@ export const describeTableRoute = defineRoute({
     (deps: IngestDeps) =>
     async ({ params, caller }) => {
       const table = await existingTable(deps.catalog, caller, params.database, params.table);
-      const { rows } = await deps.catalog.tableStats(table.id);
-      return jsonResponse(200, { ...describe(table), row_count: rows });
+      const [{ rows }, unpublished] = await Promise.all([
+        deps.catalog.tableStats(table.id),
+        unpublishedTotals(deps.catalog, table.id),
+      ]);
+      return jsonResponse(200, {
+        ...describe(table),
+        row_count: rows,
+        unpublished_rows: unpublished.rows,
+        unpublished_bytes: unpublished.sizeBytes,
+      });
     },
 });
 
