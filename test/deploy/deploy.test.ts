@@ -198,6 +198,8 @@ const NOT_SHOWN = new Set([
   "engine_compaction_backlog_bytes",
   "engine_compaction_input_extents_total",
   "engine_compaction_io_wait_seconds_total",
+  "engine_compaction_unpublished_age_seconds",
+  "engine_compaction_unpublished_bytes",
   "engine_compaction_unpublished_rows",
   "engine_deletion_oldest_snapshot",
   "engine_duty_fence",

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 import { CalledServices, type Json } from "../api/services.test-kit.ts";
+import { runHere } from "../../src/cli/cli.test-kit.ts";
 import { ndjson } from "../support/client.ts";
 import { startEngine, temporaryHome } from "../support/engine.ts";
 
@@ -86,6 +87,18 @@ test("a table without rows has nothing to publish; one that is not there, or not
   expect(await publish("none")).toMatchObject({ httpStatus: 404 });
   expect(await publish("empty", "reader")).toMatchObject({ httpStatus: 403 });
   expect(await publish("empty", "limited")).toMatchObject({ httpStatus: 403 });
+});
+
+test("the command publishes a table of a database, and says what it did", async () => {
+  await ingest("by-command", [{ n: 1 }, { n: 2 }]);
+  const env = { ENGINE_SERVER_URL: services.url, ENGINE_TOKEN: services.tokens.get("writer") ?? "" };
+  const said = await runHere(["publish", "by-command"], { env });
+  expect(said).toMatchObject({ code: 0, stderr: "" });
+  expect(said.stdout).toMatch(/^2 rows of default\.by-command published at snapshot \d+\n$/);
+  const json = await runHere(["publish", "by-command", "--db", "default", "--json"], { env });
+  expect(JSON.parse(json.stdout)).toMatchObject({ rows_published: 0, pending_rows: 0 });
+  const none = await runHere(["publish", "by-command", "--db", "elsewhere"], { env });
+  expect([none.code === 0, none.stderr]).toEqual([false, expect.stringContaining("does not exist")]);
 });
 
 test("several at once, of one table and of others, are all answered", async () => {

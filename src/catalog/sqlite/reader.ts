@@ -50,8 +50,8 @@ const unpublished = (table: string | undefined): string =>
     },
     isBefore1970: "(u.min_at_ns % 86400000000000 < 0)",
   });
-const UNPUBLISHED_DAYS = unpublished(undefined);
-const UNPUBLISHED_DAYS_OF_TABLE = unpublished("?");
+export const UNPUBLISHED_DAYS = unpublished(undefined);
+export const UNPUBLISHED_DAYS_OF_TABLE = unpublished("?");
 
 /** Extents per message, so that a large answer never holds up the thread that receives it. */
 const EXTENTS_PER_PART = 500;

@@ -14,7 +14,7 @@ import { openConnection } from "../../db/sqlite/open.ts";
 import { CROWDED } from "./crowded.ts";
 import { ADDED_SINCE, DEAD, EXPIRED, OVERLAPPING, spanClassOf } from "./extents.ts";
 import { MIGRATIONS } from "../migrations.test-kit.ts";
-import { Reader } from "./reader.ts";
+import { Reader, UNPUBLISHED_DAYS, UNPUBLISHED_DAYS_OF_TABLE } from "./reader.ts";
 import { openSqliteCatalog, openSqliteParts } from "./sqlite.ts";
 
 /** The file of a catalog as it is made, to be copied: that is faster than to make it each time. */
@@ -133,6 +133,10 @@ describe("the sqlite catalog", () => {
       "USE TEMP B-TREE FOR LAST TERM OF ORDER BY",
     ]);
     expect(planOf(CROWDED, 1, 2, 3)[0]).toBe("SCAN extents USING COVERING INDEX extents_alive");
+    expect(planOf(UNPUBLISHED_DAYS, 1, 2)).toContain("SCAN e USING INDEX extents_unpublished");
+    expect(planOf(UNPUBLISHED_DAYS_OF_TABLE, 1, 1, 2, 3)).toContain(
+      "SEARCH e USING INDEX extents_unpublished (table_id=? AND begin_snapshot<?)",
+    );
     expect(planOf(DEAD, 1, 2, 3)[0]).toMatch(/^SEARCH extents USING INDEX extents_by_deletion \(table_id=\? AND/);
     connection.close();
   });
