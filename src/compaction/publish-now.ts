@@ -63,22 +63,20 @@ export async function publishNow(
       const isOpen = await requests.isOpen({ tableId, whole: false });
       const waiting = await left();
       if (waiting.extents === 0) return;
-      const what = `${waiting.rows} rows of table ${named(table)}`;
+      const what = `${waiting.rows} ${waiting.rows === 1 ? "row" : "rows"} of table ${named(table)}`;
       if (!isOpen) {
-        throw unpublished(`${what} could not be merged: the extents are damaged, or of a newer version of the program`);
+        throw unpublished(`${what} cannot be merged: the extents are damaged, or of a newer version of the program`);
       }
       wasAnybodyThere ||= await requests.isAnybodyThere();
       const waitedMs = clock.monotonicMs() - startedMs;
       if (!wasAnybodyThere && waitedMs >= ALONE_MS) {
         throw unpublished(
-          `${what} wait, and no server merges: start one with the role compaction and ENGINE_COMPACTION_POLL_SECS ` +
-            "other than 0",
+          `${what} cannot be merged, for no server merges: start one with the role compaction and ` +
+            "ENGINE_COMPACTION_POLL_SECS other than 0",
         );
       }
       if (waitedMs >= MOST_WAIT_MS) {
-        throw unpublished(
-          `${what} are not published after ${MOST_WAIT_MS / 1_000} s; merging goes on, ask again later`,
-        );
+        throw unpublished(`merging ${what} takes longer than ${MOST_WAIT_MS / 1_000} s; it goes on, so ask again`);
       }
     }
   }

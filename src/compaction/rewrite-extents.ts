@@ -80,8 +80,8 @@ const NOBODY_MERGES =
 
 function notMerged(extents: number): string {
   return (
-    `${extents} extents could not be merged: they are damaged (maintenance.verify_extents names them), or of a newer ` +
-    "version of the program"
+    `extents that could not be merged: ${extents}; they are damaged (maintenance.verify_extents names them), or of a ` +
+    "newer version of the program"
   );
 }
 

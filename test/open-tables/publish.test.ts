@@ -1,3 +1,5 @@
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 import { CalledServices, type Json } from "../api/services.test-kit.ts";
@@ -155,6 +157,42 @@ test("a job writes older files anew, and says how far it is", async () => {
   });
 }, 120_000);
 
+test("what is damaged cannot be published: whoever asks is told at once, the job fails, and the rest is published", async () => {
+  const damaged = await started({ ENGINE_COMPACTION_POLL_SECS: "86400" });
+  await ingest("broken", [{ n: 1 }], {}, damaged);
+  await spoilExtents(damaged.home);
+  await ingest("broken", [{ n: 2 }], {}, damaged);
+  const { httpStatus, error } = await publish("broken", "writer", damaged);
+  expect([httpStatus, error]).toMatchObject([
+    503,
+    {
+      code: "unavailable",
+      message: expect.stringMatching(
+        /^1 row of table "default.broken" cannot be merged: the extents are damaged/,
+      ) as string,
+    },
+  ]);
+  expect(await waiting("broken", damaged)).toEqual([1, true]);
+  const payload = { database: "default", table: "broken" };
+  const job = { kind: "maintenance.rewrite_extents", database: "default", payload };
+  const { job_id: id } = await damaged.json("writer", "POST", "/v1/jobs", job);
+  await eventually(async () => {
+    const seen = await damaged.json("writer", "GET", `/v1/jobs/${String(id)}`);
+    return String(seen["error"]).startsWith("extents that could not be merged: 1;");
+  });
+}, 120_000);
+
+/** Changes a byte of each file of rows under the home. */
+async function spoilExtents(home: string): Promise<void> {
+  const names = (await readdir(home, { recursive: true })).filter((name) => name.endsWith(".tlm"));
+  expect(names.length).toBeGreaterThan(0);
+  for (const name of names) {
+    const bytes = await readFile(join(home, name));
+    bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
+    await writeFile(join(home, name), bytes);
+  }
+}
+
 test("with a bound rows are published by themselves, the later ones of a day without the earlier", async () => {
   const bound = await started({ ENGINE_COMPACTION_POLL_SECS: "1", ENGINE_ICEBERG_MAX_LAG_SECS: "1" });
   for (let n = 0; n < 2; n++) {
@@ -187,7 +225,9 @@ test("where nobody merges the answer comes and says so; whoever merges later doe
     {
       error: {
         code: "unavailable",
-        message: expect.stringMatching(/^1 rows of table "default.killed" wait, and no server merges/) as string,
+        message: expect.stringMatching(
+          /^1 row of table "default.killed" cannot be merged, for no server merges: start one/,
+        ) as string,
       },
     },
   ]);
