@@ -84,11 +84,11 @@ test("databases are namespaces, and those of a namespace are none", async () => 
 
 test("names come in pages, also when a client asks for no size", async () => {
   const names: string[] = [];
-  let token: unknown = "";
+  let token: string | null = "";
   for (let page = 0; token !== null && page < 5; page++) {
-    const answer = await getJson(`namespaces/pages/tables?pageSize=2&pageToken=${String(token)}`);
+    const answer = await getJson(`namespaces/pages/tables?pageSize=2&pageToken=${token}`);
     names.push(...(answer["identifiers"] as { name: string }[]).map(({ name }) => name));
-    token = answer["next-page-token"];
+    token = answer["next-page-token"] as string | null;
   }
   expect(names).toEqual(["a", "b", "c"]);
   expect(await getJson("namespaces/pages/tables")).toMatchObject({ "next-page-token": null });

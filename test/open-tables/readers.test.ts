@@ -118,7 +118,7 @@ describe.skipIf(!isThere)("on the local disk", () => {
       await ingest(
         "d",
         "events",
-        batchOf(batch).map((one, i) => ({ ...one, later: i % 7 })),
+        batchOf(batch).map((one, i) => Object.assign(one, { later: i % 7 })),
       );
     await eventually(async () => (await currentOf("d", "events")).files === 1);
     const merged = await currentOf("d", "events");

@@ -49,7 +49,9 @@ function valueBytes({ kind }: ColumnType, text: string): Buffer | undefined {
       bytes.writeDoubleLE(value);
       return bytes;
     }
-    default:
+    case "string":
+    case "dynamic":
+    case "vector":
       return undefined;
   }
 }

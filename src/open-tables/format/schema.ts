@@ -55,7 +55,9 @@ function typeOf(type: ColumnType, id: number): IcebergType {
       return "string";
     case "vector":
       return { type: "list", "element-id": ITEM_IDS + id, element: "float", "element-required": false };
-    default:
+    case "int":
+    case "long":
+    case "string":
       return type.kind;
   }
 }
