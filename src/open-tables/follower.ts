@@ -1,14 +1,14 @@
 import { EngineError } from "../core/errors.ts";
 import type { StorageDeps } from "../feature/feature.ts";
 import type { Duty } from "../feature/lease-loop.ts";
-import { OpenTables } from "./open-tables.ts";
+import { openTablesOf } from "./open-tables.ts";
 
 /** Tables that were loaded within it are kept ready. */
 const FOLLOWED_MS = 86_400_000;
 
 /** Lists the files of tables that clients load as merges change them, so that no client waits for it. */
 export function createFollower(deps: StorageDeps): Duty {
-  const tables = OpenTables.of(deps);
+  const tables = openTablesOf(deps);
   return async ({ signal }) => {
     const { catalog, log } = deps;
     const ids = new Set(await tables.announced.tablesLoadedSince((await catalog.nowMs()) - FOLLOWED_MS));

@@ -30,37 +30,47 @@ const MOST_ATTEMPTS = 10;
 /** Snapshots from before a table was loaded for the first time, and those that nobody waited for, in one run. */
 const HISTORY_PER_RUN = 100;
 
+export type OpenTablesPorts = Pick<StorageDeps, "catalog" | "records" | "store" | "clock" | "newId" | "metrics">;
+
+export type OpenTablesSettings = {
+  /** What the keys of all objects start with. */
+  pathPrefix: string;
+  locationOf: LocationOf;
+  /** For how long the files of a table stay that was loaded. */
+  holdMs: number;
+};
+
+const known = new WeakMap<StorageDeps["catalog"], OpenTables>();
+
+/** One for all that this process does with a catalog. */
+export function openTablesOf(deps: StorageDeps): OpenTables {
+  const there = known.get(deps.catalog);
+  if (there !== undefined) return there;
+  const { icebergHoldSecs, pathPrefix } = valuesOf(OPEN_TABLE_OPTIONS, deps.config);
+  const made = new OpenTables(deps, { pathPrefix, locationOf: locationsIn(deps), holdMs: icebergHoldSecs * 1_000 });
+  known.set(deps.catalog, made);
+  return made;
+}
+
 /**
  * Tables as other programs read them. What a client needs is written before it is told of it, and a table that nobody
  * loads costs nothing.
  */
 export class OpenTables {
-  readonly #deps: StorageDeps;
+  readonly #ports: OpenTablesPorts;
+  readonly #settings: OpenTablesSettings;
   readonly #announced: AnnouncedSnapshots;
-  readonly #locationOf: LocationOf;
   readonly #holds: ReaderHolds;
   /** When this process last said that somebody loads a table, by its id. */
   readonly #touched = new Map<number, number>();
   /** Tables that this process writes a snapshot of. */
   readonly #writing = new Map<number, Promise<unknown>>();
 
-  static readonly #known = new WeakMap<StorageDeps["catalog"], OpenTables>();
-
-  /** One for all that this process does with a catalog. */
-  static of(deps: StorageDeps): OpenTables {
-    const known = OpenTables.#known.get(deps.catalog);
-    if (known !== undefined) return known;
-    const made = new OpenTables(deps);
-    OpenTables.#known.set(deps.catalog, made);
-    return made;
-  }
-
-  private constructor(deps: StorageDeps) {
-    this.#deps = deps;
-    this.#locationOf = locationsIn(deps);
-    this.#announced = new AnnouncedSnapshots(deps.records, this.#locationOf(""));
-    const { icebergHoldSecs } = valuesOf(OPEN_TABLE_OPTIONS, deps.config);
-    this.#holds = new ReaderHolds(deps, icebergHoldSecs * 1_000);
+  constructor(ports: OpenTablesPorts, settings: OpenTablesSettings) {
+    this.#ports = ports;
+    this.#settings = settings;
+    this.#announced = new AnnouncedSnapshots(ports.records, settings.locationOf(""));
+    this.#holds = new ReaderHolds(ports, settings.holdMs);
   }
 
   get announced(): AnnouncedSnapshots {
@@ -69,12 +79,12 @@ export class OpenTables {
 
   /** The place of the whole store, as other programs see it. */
   get root(): string {
-    return this.#locationOf("");
+    return this.#settings.locationOf("");
   }
 
   /** The place of a table's files: what a reader of it has to get at. */
   placeOf({ database, name }: Pick<TableRecord, "database" | "name">): string {
-    return this.#locationOf(`${this.#deps.config.pathPrefix}/${database}/${name}/`);
+    return this.#settings.locationOf(`${this.#settings.pathPrefix}/${database}/${name}/`);
   }
 
   /**
@@ -85,12 +95,12 @@ export class OpenTables {
     { database, name }: Pick<TableRecord, "database" | "name">,
     { all, properties }: { all: boolean; properties: Readonly<Record<string, string>> },
   ): Promise<LoadedTable> {
-    const { catalog } = this.#deps;
+    const { catalog } = this.#ports;
     const { table, head, tip } = await this.#current(database, name);
     await this.#holds.hold(head);
     const uuid = await this.#uuidOf(table.id);
-    const folder = metadataFolder(this.#deps.config.pathPrefix, table.id);
-    const of = { table, uuid, locationOf: this.#locationOf, folder, schemaOf: head };
+    const folder = metadataFolder(this.#settings.pathPrefix, table.id);
+    const of = { table, uuid, locationOf: this.#settings.locationOf, folder, schemaOf: head };
     const location = await this.#writeMetadata(table.id, of, tip);
     const current = tip === undefined ? await this.#placeholder(table, head, folder) : tip;
     if (current === undefined) return { location, metadata: tableMetadata({ ...of, snapshots: [], properties }) };
@@ -121,9 +131,9 @@ export class OpenTables {
 
   /** The id by which clients know a table, which somebody loads now. */
   async #uuidOf(tableId: number): Promise<string> {
-    const nowMs = this.#deps.clock.monotonicMs();
+    const nowMs = this.#ports.clock.monotonicMs();
     const touchedMs = this.#touched.get(tableId) ?? -Infinity;
-    const uuid = await this.#announced.uuidOf(tableId, this.#deps.newId);
+    const uuid = await this.#announced.uuidOf(tableId, this.#ports.newId);
     if (nowMs - touchedMs < TOUCH_MS) return uuid;
     await this.#announced.touch(tableId);
     this.#touched.set(tableId, nowMs);
@@ -132,13 +142,13 @@ export class OpenTables {
 
   /** Announced snapshots before the tip that can be read. */
   async #before(tableId: number, tip: Announced): Promise<Announced[]> {
-    const oldest = await this.#deps.catalog.oldestSnapshot(tableId);
+    const oldest = await this.#ports.catalog.oldestSnapshot(tableId);
     return (await this.#announced.since(tableId, oldest.id)).filter(({ snapshot }) => snapshot < tip.snapshot);
   }
 
   /** The head, the table as of then, and its newest snapshot, which is announced. */
   async #current(database: string, name: string): Promise<CurrentTable> {
-    const { catalog } = this.#deps;
+    const { catalog } = this.#ports;
     for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
       const head = (await catalog.head()).id;
       const table = await catalog.table(database, name);
@@ -174,8 +184,9 @@ export class OpenTables {
     change: FileChange,
     { readAt, tip }: { readAt: number; tip: AnnouncedTip | undefined },
   ): Promise<void> {
-    const { catalog, store, config, metrics } = this.#deps;
-    const ports = { catalog, store, locationOf: this.#locationOf, folder: metadataFolder(config.pathPrefix, table.id) };
+    const { catalog, store, metrics } = this.#ports;
+    const { locationOf, pathPrefix } = this.#settings;
+    const ports = { catalog, store, locationOf, folder: metadataFolder(pathPrefix, table.id) };
     const known = tip?.manifests ?? [];
     try {
       const written = await writeSnapshot(ports, table, change, { readAt, known });
@@ -187,7 +198,7 @@ export class OpenTables {
   }
 
   async #writeHistory(table: TableRecord, tip: AnnouncedTip, signal: AbortSignal): Promise<boolean> {
-    const { catalog } = this.#deps;
+    const { catalog } = this.#ports;
     const { id: oldest } = await catalog.oldestSnapshot(table.id);
     const changes = await catalog.fileChanges(table.id, oldest - 1, wideningSnapshots(table));
     const there = new Set((await this.#announced.since(table.id, oldest)).map(({ snapshot }) => snapshot));
@@ -201,7 +212,7 @@ export class OpenTables {
 
   /** Of a table without any published file: a snapshot without files, which says how many rows wait. */
   async #placeholder(table: TableRecord, head: number, folder: string): Promise<Announced | undefined> {
-    const { catalog, store } = this.#deps;
+    const { catalog, store } = this.#ports;
     const extents = await catalog
       .extents(table.id, head, undefined, columnsInQuestion(table))
       .catch((error: unknown) => {
@@ -213,7 +224,7 @@ export class OpenTables {
     const { pending } = dividePublished(table, head, extents);
     const snapshot = extents.reduce((least, { beginSnapshot }) => Math.min(least, beginSnapshot), first.beginSnapshot);
     const listKey = `${folder}empty-${snapshot}.avro`;
-    await store.put(listKey, await manifestListBytes(snapshot, [], this.#locationOf));
+    await store.put(listKey, await manifestListBytes(snapshot, [], this.#settings.locationOf));
     const sums = { added: 0, removed: 0, files: 0, rows: 0, sizeBytes: 0 };
     return { snapshot, committedAtMs: pending.sinceMs ?? 0, listKey, ...sums, pending };
   }
@@ -229,10 +240,10 @@ export class OpenTables {
     const hash = createHash("sha256").update(bytes).digest("hex").slice(0, 32);
     const key = `${of.folder}${tip?.snapshot ?? 0}-${hash}.metadata.json`;
     if (tip?.metadataKey !== key) {
-      await this.#deps.store.put(key, bytes);
+      await this.#ports.store.put(key, bytes);
       if (tip !== undefined) await this.#announced.setMetadata(tableId, tip.snapshot, key);
     }
-    return this.#locationOf(key);
+    return this.#settings.locationOf(key);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { StorageDeps } from "../feature/feature.ts";
 import type { Duty } from "../feature/lease-loop.ts";
-import { OpenTables } from "./open-tables.ts";
+import { openTablesOf } from "./open-tables.ts";
 import { allMetadata } from "./place.ts";
 
 /**
@@ -14,7 +14,7 @@ const OBJECTS_AT_ONCE = 1_000;
 export function createMetadataSweep(deps: StorageDeps): Duty {
   const { catalog, store, config } = deps;
   return async ({ signal }) => {
-    const { announced } = OpenTables.of(deps);
+    const { announced } = openTablesOf(deps);
     const prefix = allMetadata(config.pathPrefix);
     const beforeMs = (await catalog.nowMs()) - MIN_AGE_MS;
     const alive = new Set((await catalog.allTables()).map(({ id }) => id));

@@ -110,10 +110,16 @@ function spelled(status: number, reply?: Reply): string {
   return `${status} ${said}${isChallenged ? "" : " without a challenge"}`;
 }
 
+/** What its clients know the codes as. */
+const ICEBERG_CODES: Readonly<Record<string, string>> = {
+  NotAuthorizedException: "unauthorized",
+  ForbiddenException: "forbidden",
+};
+
 /** The stable code of an error; where a protocol has a form of its own, the reason of an `ErrorInfo`, or in its `data`. */
 function codeOf({ json }: Reply): string | undefined {
   const details = json["details"] as { reason?: string }[] | undefined;
   const reason = details?.find((detail) => detail.reason !== undefined)?.reason;
-  const error = json["error"] as { code?: string; data?: { code: string } } | undefined;
-  return error?.data?.code ?? error?.code ?? reason;
+  const error = json["error"] as { code?: string; type?: string; data?: { code: string } } | undefined;
+  return ICEBERG_CODES[error?.type ?? ""] ?? error?.data?.code ?? error?.code ?? reason;
 }

@@ -1,3 +1,4 @@
+import { OPEN_TABLE_SAMPLES } from "./samples-open-tables.test-kit.ts";
 import { MISSING_ID, newName, type Naming, type OwnedRoute, type Tenant } from "./owned.test-kit.ts";
 import { ENGINE, idsIn } from "./samples-agent.test-kit.ts";
 import { flightRequest, jsonRequest, type TestRequest } from "./world.test-kit.ts";
@@ -472,6 +473,7 @@ export const ENGINE_ROUTES_WITHOUT: Readonly<Record<string, string>> = {
   "GET /metrics": OF_THE_PROCESS,
   "GET /docs": OF_THE_PROCESS,
   "GET /v1/openapi.json": OF_THE_PROCESS,
+  ...Object.fromEntries(Object.keys(OPEN_TABLE_SAMPLES).map((name) => [name, OF_DATABASES])),
   "GET /v1/tail": OF_DATABASES,
   "GET /v1/catalog/schema": OF_DATABASES,
   "POST /v1/ingest": OF_DATABASES,

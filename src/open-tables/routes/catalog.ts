@@ -9,7 +9,7 @@ import { originOf } from "../../server/origin.ts";
 import { defineRoute, jsonResponse } from "../../server/route.ts";
 import { readerCredentials, storeProperties } from "../credentials.ts";
 import { OPEN_TABLES_METRICS } from "../metrics.ts";
-import { OpenTables } from "../open-tables.ts";
+import { openTablesOf } from "../open-tables.ts";
 import { clientOf, propertiesFor } from "./clients.ts";
 import { ICEBERG_FAILURES } from "./failures.ts";
 import { compareNames, pageOfNames, pageQuery } from "./pages.ts";
@@ -71,7 +71,7 @@ export const configRoute = defineRoute({
   responses: [answer("Settings of the client, and what it may ask for.", catalogConfig)],
   errors: [],
   handler: (deps: FeatureDeps) => {
-    const defaults = storeProperties(deps.config, OpenTables.of(deps).root);
+    const defaults = storeProperties(deps.config, openTablesOf(deps).root);
     return async () => jsonResponse(200, { defaults, overrides: {}, endpoints: ENDPOINTS });
   },
 });
@@ -162,7 +162,7 @@ export const loadTableRoute = defineRoute({
   ],
   errors: ["table_not_found", "invalid_header", "unavailable"],
   handler: (deps: FeatureDeps) => {
-    const tables = OpenTables.of(deps);
+    const tables = openTablesOf(deps);
     const metrics = OPEN_TABLES_METRICS.of(deps.metrics);
     const { catalog, config, audit } = deps;
     return async (call) => {
