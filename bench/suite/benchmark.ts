@@ -63,7 +63,8 @@ export type Side = {
 
 /** A benchmark as its file exports it. Throws where its parts do not fit together. */
 export function defineBenchmark<O extends z.ZodObject>(benchmark: Benchmark<O>): Benchmark<O> {
-  if (!/^[a-z]+\/[a-z][a-z-]*$/.test(benchmark.name)) throw new Error(`${benchmark.name} is no name of a benchmark`);
+  if (!/^[a-z][a-z-]*\/[a-z][a-z-]*$/.test(benchmark.name))
+    throw new Error(`${benchmark.name} is no name of a benchmark`);
   if (Object.keys(benchmark.measures).length === 0) throw new Error(`${benchmark.name} measures nothing`);
   if (benchmark.rounds < 1) throw new Error(`${benchmark.name} has no rounds`);
   return benchmark;

@@ -32,6 +32,7 @@ export const BENCHMARKS: Registry = {
   "memory/known-items": () => import("../memory/known-items.ts"),
   "memory/recall": () => import("../memory/recall.ts"),
   "memory/serve": () => import("../memory/serve.ts"),
+  "open-tables/load": () => import("../open-tables/load.ts"),
   "peers/bulk": () => import("../peers/bulk.ts"),
   "peers/small": () => import("../peers/small.ts"),
   "query/fixed": () => import("../query/fixed.ts"),

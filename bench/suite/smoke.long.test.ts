@@ -43,6 +43,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "memory/known-items": ["--documents", fileURLToPath(new URL("../../docs", import.meta.url))],
   "memory/recall": ["--memories", "500", "--edges", "2000", "--questions", "10"],
   "memory/serve": ["--memories", "200", "--edges", "400", "--questions", "10", "--saves", "5", "--dimensions", "8"],
+  "open-tables/load": ["--files", "100", "--loads", "2"],
   "peers/bulk": ["--rows", "1000", "--settleMs", "1", "--chdb", "false"],
   "peers/small": ["--rows", "500", "--clients", "4"],
   "query/fixed": ["--rows", "2000", "--times", "3"],

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { streams } from "avsc";
+import avsc from "avsc";
 import { Readable } from "node:stream";
 import type { CatalogDatabase } from "../catalog/catalog-database.ts";
 import type { ExtentRecord, NewExtent, TableRecord } from "../catalog/catalog.ts";
@@ -145,7 +145,7 @@ export async function filesOf(store: ObjectStore, manifestList: string): Promise
 }
 
 async function recordsOf(store: ObjectStore, location: string): Promise<Record<string, unknown>[]> {
-  const decoder = new streams.BlockDecoder();
+  const decoder = new avsc.streams.BlockDecoder();
   const records: Record<string, unknown>[] = [];
   const bytes = Buffer.from(await store.get(keyOf(location)));
   for await (const record of Readable.from([bytes]).pipe(decoder)) records.push(record as Record<string, unknown>);

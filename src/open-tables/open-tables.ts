@@ -63,6 +63,8 @@ export class OpenTables {
   readonly #holds: ReaderHolds;
   /** When this process last said that somebody loads a table, by its id. */
   readonly #touched = new Map<number, number>();
+  /** The newest snapshots that this process knows all before to be announced of, by table. */
+  readonly #complete = new Map<number, number>();
   /** Tables that this process writes a snapshot of. */
   readonly #writing = new Map<number, Promise<unknown>>();
 
@@ -122,11 +124,11 @@ export class OpenTables {
    * there was nothing to do.
    */
   async follow({ id, database, name }: TableRecord, signal: AbortSignal): Promise<boolean> {
-    const before = await this.#announced.tip(id);
     const { table, tip } = await this.#current(database, name);
-    if (tip === undefined) return false;
-    const wrote = await this.#writeHistory(table, tip, signal);
-    return wrote || tip.snapshot !== before?.snapshot;
+    if (tip === undefined || this.#complete.get(id) === tip.snapshot) return false;
+    const left = await this.#writeHistory(table, tip, signal);
+    if (left === 0) this.#complete.set(id, tip.snapshot);
+    return true;
   }
 
   /** The id by which clients know a table, which somebody loads now. */
@@ -197,17 +199,20 @@ export class OpenTables {
     }
   }
 
-  async #writeHistory(table: TableRecord, tip: AnnouncedTip, signal: AbortSignal): Promise<boolean> {
+  /** Announces snapshots before the tip; resolves to how many are left for another run. */
+  async #writeHistory(table: TableRecord, tip: AnnouncedTip, signal: AbortSignal): Promise<number> {
     const { catalog } = this.#ports;
     const { id: oldest } = await catalog.oldestSnapshot(table.id);
     const changes = await catalog.fileChanges(table.id, oldest - 1, wideningSnapshots(table));
     const there = new Set((await this.#announced.since(table.id, oldest)).map(({ snapshot }) => snapshot));
-    const missing = changes.filter(({ id }) => id < tip.snapshot && !there.has(id)).slice(0, HISTORY_PER_RUN);
-    for (const change of missing) {
+    const missing = changes.filter(({ id }) => id < tip.snapshot && !there.has(id));
+    // The newest first: they are the ones that can be read for the longest.
+    const now = missing.slice(-HISTORY_PER_RUN).toReversed();
+    for (const change of now) {
       signal.throwIfAborted();
       await this.#write(table, change, { readAt: change.id, tip });
     }
-    return missing.length > 0;
+    return missing.length - now.length;
   }
 
   /** Of a table without any published file: a snapshot without files, which says how many rows wait. */

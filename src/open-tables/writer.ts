@@ -1,5 +1,6 @@
 import { type Catalog, type ExtentRecord, type FileChange, type TableRecord } from "../catalog/catalog.ts";
 import { columnsInQuestion } from "../catalog/publishable.ts";
+import { Semaphore } from "../core/concurrency.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { Announced } from "./announced.ts";
 import { listName, manifestBytes, manifestListBytes, manifestName } from "./format/manifest.ts";
@@ -9,6 +10,9 @@ import { dividePublished } from "./published.ts";
 
 /** Files of a manifest, at most: it has about a kilobyte of each, and a merge writes it anew. */
 export const FILES_PER_MANIFEST = 1_000;
+
+/** While one waits for the store, the catalog reads for the next; each holds the statistics of its files. */
+const MANIFESTS_AT_ONCE = 3;
 
 export type WriterPorts = {
   catalog: Pick<Catalog, "extents">;
@@ -35,11 +39,13 @@ export async function writeSnapshot(
   const extents = await catalog.extents(table.id, readAt, undefined, columnsInQuestion(table));
   const { files, pending } = dividePublished(table, readAt, extents);
   const there = new Map(known.map((manifest) => [manifest.key, manifest]));
-  const manifests: ManifestFile[] = [];
-  for (const leaf of leavesOf(files, FILES_PER_MANIFEST)) {
-    const key = folder + manifestName(table, leaf, locationOf);
-    manifests.push(there.get(key) ?? (await writeManifest(key, leaf)));
-  }
+  const slots = new Semaphore(MANIFESTS_AT_ONCE);
+  const manifests = await Promise.all(
+    leavesOf(files, FILES_PER_MANIFEST).map(async (leaf) => {
+      const key = folder + manifestName(table, leaf, locationOf);
+      return there.get(key) ?? (await slots.run(() => writeManifest(key, leaf)));
+    }),
+  );
   const listKey = folder + listName(change.id, manifests, locationOf);
   await store.put(listKey, await manifestListBytes(change.id, manifests, locationOf));
   return {

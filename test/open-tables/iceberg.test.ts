@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 import { CalledServices, type Json } from "../api/services.test-kit.ts";
 import { ndjson } from "../support/client.ts";
+import { startEngine, temporaryHome } from "../support/engine.ts";
 import { withCatalog } from "../../bench/support/catalog.ts";
 import type { ScalarTypeName } from "../../src/format/types.ts";
 
@@ -262,4 +263,22 @@ test("reports are counted by client and table", async () => {
   expect((await report("t", "{}")).status).toBe(400);
   const metrics = await (await services.send("admin", "GET", "/metrics")).text();
   expect(metrics).toContain('engine_open_tables_reports_total{client="pyiceberg",table="seen.t"} 1');
+});
+
+test("the program itself lists files, with the modules that it is built of", async () => {
+  const { home, remove } = await temporaryHome();
+  const engine = await startEngine({ home, env: { ENGINE_WRITE_FORMAT: "parquet" } });
+  try {
+    const headers = { "X-Table": "events", "Content-Type": "application/x-ndjson" };
+    // What makes a table is published with its first merge.
+    for (const body of ["a", "b"]) {
+      const stored = await fetch(`${engine.url}/v1/ingest`, { method: "POST", headers, body: ndjson([{ body }]) });
+      expect(stored.status).toBe(200);
+    }
+    const loaded = await fetch(`${engine.url}/iceberg/v1/namespaces/default/tables/events`);
+    expect([loaded.status, summaryOf((await loaded.json()) as Loaded)?.["total-records"]]).toEqual([200, "1"]);
+  } finally {
+    await engine.stop();
+    await remove();
+  }
 });

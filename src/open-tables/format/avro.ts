@@ -14,7 +14,8 @@ export type AvroHeader = Readonly<Record<string, string>>;
  * two releases of zlib, do not.
  */
 export async function avroFile(schema: AvroSchema, header: AvroHeader, records: Iterable<object>): Promise<Buffer> {
-  const { streams } = await import("avsc");
+  // It is of CommonJS, of which Node names the whole only.
+  const { streams } = (await import("avsc")).default;
   const metadata = Object.fromEntries(Object.entries(header).map(([key, value]) => [key, Buffer.from(value)]));
   const options = {
     codec: "null",

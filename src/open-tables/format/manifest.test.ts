@@ -1,4 +1,4 @@
-import { streams } from "avsc";
+import avsc from "avsc";
 import { Readable } from "node:stream";
 import { expect, test } from "vitest";
 import type { ColumnRecord, ExtentRecord } from "../../catalog/catalog.ts";
@@ -41,7 +41,7 @@ type Decoded = { header: Record<string, string>; records: Record<string, unknown
 
 /** What a reader of Avro that knows nothing of ours makes of it. */
 async function decoded(bytes: Buffer): Promise<Decoded> {
-  const decoder = new streams.BlockDecoder();
+  const decoder = new avsc.streams.BlockDecoder();
   const header: Record<string, string> = {};
   const records: Record<string, unknown>[] = [];
   decoder.on("metadata", (_type: unknown, _codec: unknown, found: { meta: Record<string, Buffer> }) => {

@@ -1,6 +1,6 @@
 import { EngineError } from "../../core/errors.ts";
 import { defineRoute, type Route } from "../../server/route.ts";
-import { common, NAMESPACE, ROOT, TABLE } from "./catalog.ts";
+import { common, NAMESPACE, namespacePath, ROOT, TABLE, tablePath } from "./catalog.ts";
 
 /** What of the protocol writes: none of it is done here. */
 const WRITES: readonly [method: Route["method"], path: string, what: string][] = [
@@ -18,12 +18,18 @@ const WRITES: readonly [method: Route["method"], path: string, what: string][] =
 
 const refusal = { ...common, responses: [], errors: ["method_not_allowed"] } as const;
 
+function paramsOf(path: string) {
+  if (path.includes("{table}")) return { params: tablePath };
+  return path.includes("{namespace}") ? { params: namespacePath } : {};
+}
+
 /** Nothing of a request's body is read before it is refused. */
 export const REFUSED_ROUTES = WRITES.map(([method, path, what]) =>
   defineRoute({
     ...refusal,
     method,
     path,
+    ...paramsOf(path),
     summary: `${what}: refused`,
     description:
       "The catalog is there to be read. Rows are written by ingest, and tables made by the API of the server.",
