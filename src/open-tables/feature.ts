@@ -11,6 +11,7 @@ export const OPEN_TABLES: Feature = {
   options: async () => (await import("./options.ts")).OPEN_TABLE_OPTIONS,
   metrics: async () => (await import("./metrics.ts")).OPEN_TABLES_METRICS,
   migrations: async () => (await import("./tables.ts")).OPEN_TABLES_MIGRATIONS,
+  commands: { open: () => import("./commands/open.ts") },
   routes: async () => [
     { name: "iceberg", answeredBy: "feature", routes: (await import("./routes/routes.ts")).ICEBERG_ROUTES },
   ],

@@ -80,7 +80,7 @@ test("databases are namespaces, and those of a namespace are none", async () => 
   expect((await get("reader", "namespaces?parent=none")).status).toBe(404);
   expect(await getJson("namespaces/SEEN")).toEqual({ namespace: ["seen"], properties: {} });
   const head = await services.send("reader", "HEAD", "/iceberg/v1/namespaces/seen");
-  expect([head.status, await head.text()]).toEqual([200, ""]);
+  expect([head.status, await head.text()]).toEqual([204, ""]);
 });
 
 test("names come in pages, also when a client asks for no size", async () => {

@@ -62,6 +62,8 @@ const answer = <T extends z.ZodType>(description: string, schema: T) => ({
   schema,
 });
 
+const ASKS_FOR_KEYS = { "header.X-Iceberg-Access-Delegation": "vended-credentials" };
+
 export const configRoute = defineRoute({
   ...common,
   method: "GET",
@@ -71,7 +73,10 @@ export const configRoute = defineRoute({
   responses: [answer("Settings of the client, and what it may ask for.", catalogConfig)],
   errors: [],
   handler: (deps: FeatureDeps) => {
-    const defaults = storeProperties(deps.config, openTablesOf(deps).root);
+    const store = storeProperties(deps.config, openTablesOf(deps).root);
+    // Clients send what stands behind `header.` with their requests, and so ask for the keys that there are.
+    const asks = readerCredentials(deps.config) === undefined || store["s3.region"] === undefined ? {} : ASKS_FOR_KEYS;
+    const defaults = { ...store, ...asks };
     return async () => jsonResponse(200, { defaults, overrides: {}, endpoints: ENDPOINTS });
   },
 });
@@ -111,8 +116,9 @@ export const namespaceRoute = defineRoute({
   errors: ["database_not_found"],
   handler:
     ({ catalog }: FeatureDeps) =>
-    async ({ caller, params }) => {
+    async ({ caller, params, request }) => {
       const { name } = await visibleDatabase(catalog, caller, params.namespace);
+      if (request.method === "HEAD") return { status: 204, headers: {} };
       return jsonResponse(200, { namespace: [name], properties: {} });
     },
 });
