@@ -140,7 +140,6 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
     ];
     const records = [...later, "dropped files", "live servers", ...newest].map(sqliteText).join("");
     for (const [, name] of records.matchAll(/CREATE TABLE (\w+)/g)) db.exec(`DROP TABLE ${name}`);
-    db.exec("DROP INDEX extents_published; DROP INDEX extents_withdrawn");
     db.exec("ALTER TABLE extents DROP COLUMN ns_column_ids");
     db.exec("ALTER TABLE extents DROP COLUMN newest_ns; ALTER TABLE tables DROP COLUMN oldest_snapshot");
     db.exec("ALTER TABLE meta DROP COLUMN oldest_schema");
