@@ -16,9 +16,18 @@ import { writeSnapshot } from "./writer.ts";
 
 /** A table as a client loads it. */
 export type LoadedTable = {
-  /** Where the same metadata is in the store, with its current snapshot alone. */
+  /** Where the same metadata is in the store, with its current snapshot alone or with all of them. */
   location: string;
   metadata: TableMetadata;
+};
+
+export type LoadOptions = {
+  /** All snapshots that can be read, or the current one alone. */
+  all: boolean;
+  /** They go into the metadata. */
+  properties: Readonly<Record<string, string>>;
+  /** The metadata in the store has all snapshots too: for a client that reads it there. */
+  areAllStored?: boolean;
 };
 
 /** How often it is said that a table is loaded. */
@@ -65,6 +74,8 @@ export class OpenTables {
   readonly #touched = new Map<number, number>();
   /** The newest snapshots that this process knows all before to be announced of, by table. */
   readonly #complete = new Map<number, number>();
+  /** What this process last stored with all snapshots, and when, by the table's id. */
+  readonly #storedWhole = new Map<number, { key: string; ms: number }>();
   /** Tables that this process writes a snapshot of. */
   readonly #writing = new Map<number, Promise<unknown>>();
 
@@ -84,18 +95,18 @@ export class OpenTables {
     return this.#settings.locationOf("");
   }
 
-  /** The place of a table's files: what a reader of it has to get at. */
-  placeOf({ database, name }: Pick<TableRecord, "database" | "name">): string {
-    return this.#settings.locationOf(`${this.#settings.pathPrefix}/${database}/${name}/`);
+  /** The places of a table's files and of its metadata: what a reader of it has to get at. */
+  placesOf({ id, database, name }: Pick<TableRecord, "id" | "database" | "name">): string[] {
+    const { pathPrefix, locationOf } = this.#settings;
+    return [`${pathPrefix}/${database}/${name}/`, metadataFolder(pathPrefix, id)].map(locationOf);
   }
 
   /**
-   * The table as of now, with all snapshots that can be read, or the current one only. `properties` go into its metadata.
-   * Rejects with `table_not_found`, and with what the store answers when it cannot be written.
+   * The table as of now. Rejects with `table_not_found`, and with what the store answers when it cannot be written.
    */
   async load(
     { database, name }: Pick<TableRecord, "database" | "name">,
-    { all, properties }: { all: boolean; properties: Readonly<Record<string, string>> },
+    { all, properties, areAllStored = false }: LoadOptions,
   ): Promise<LoadedTable> {
     const { catalog } = this.#ports;
     const { table, head, tip } = await this.#current(database, name);
@@ -103,19 +114,19 @@ export class OpenTables {
     const uuid = await this.#uuidOf(table.id);
     const folder = metadataFolder(this.#settings.pathPrefix, table.id);
     const of = { table, uuid, locationOf: this.#settings.locationOf, folder, schemaOf: head };
-    const location = await this.#writeMetadata(table.id, of, tip);
+    const before = (all || areAllStored) && tip !== undefined ? await this.#before(table.id, tip) : [];
+    const location = areAllStored
+      ? await this.#storeWhole(table.id, of, [...before, ...(tip === undefined ? [] : [tip])])
+      : await this.#writeMetadata(table.id, of, tip);
     const current = tip === undefined ? await this.#placeholder(table, head, folder) : tip;
     if (current === undefined) return { location, metadata: tableMetadata({ ...of, snapshots: [], properties }) };
-    const [{ rows }, before] = await Promise.all([
-      catalog.tableStats(table.id),
-      all && tip !== undefined ? this.#before(table.id, tip) : [],
-    ]);
+    const { rows } = await catalog.tableStats(table.id);
     const pending = { rows: Math.max(0, rows - current.rows), sinceMs: current.pending.sinceMs };
     // Nothing was waiting then, so what does came later.
     pending.sinceMs ??= current.committedAtMs;
     return {
       location,
-      metadata: tableMetadata({ ...of, snapshots: [...before, { ...current, pending }], properties }),
+      metadata: tableMetadata({ ...of, snapshots: [...(all ? before : []), { ...current, pending }], properties }),
     };
   }
 
@@ -240,16 +251,39 @@ export class OpenTables {
     of: Omit<MetadataOf, "snapshots" | "properties">,
     tip: AnnouncedTip | undefined,
   ): Promise<string> {
-    const snapshots = tip === undefined ? [] : [tip];
-    const bytes = Buffer.from(JSON.stringify(tableMetadata({ ...of, snapshots, properties: {} })));
-    const hash = createHash("sha256").update(bytes).digest("hex").slice(0, 32);
-    const key = `${of.folder}${tip?.snapshot ?? 0}-${hash}.metadata.json`;
+    const { key, bytes } = metadataFile(of, tip === undefined ? [] : [tip]);
     if (tip?.metadataKey !== key) {
       await this.#ports.store.put(key, bytes);
       if (tip !== undefined) await this.#announced.setMetadata(tableId, tip.snapshot, key);
     }
     return this.#settings.locationOf(key);
   }
+
+  /** Writes the metadata with all snapshots, once in an hour: the sweep knows nothing of it. Resolves to where it is. */
+  async #storeWhole(
+    tableId: number,
+    of: Omit<MetadataOf, "snapshots" | "properties">,
+    snapshots: readonly Announced[],
+  ): Promise<string> {
+    const { key, bytes } = metadataFile(of, snapshots);
+    const known = this.#storedWhole.get(tableId);
+    const ms = this.#ports.clock.monotonicMs();
+    if (known?.key !== key || ms - known.ms >= TOUCH_MS) {
+      await this.#ports.store.put(key, bytes);
+      this.#storedWhole.set(tableId, { key, ms });
+    }
+    return this.#settings.locationOf(key);
+  }
+}
+
+/** What is in the store of a table's metadata; the key tells the bytes. */
+function metadataFile(
+  of: Omit<MetadataOf, "snapshots" | "properties">,
+  snapshots: readonly Announced[],
+): { key: string; bytes: Buffer } {
+  const bytes = Buffer.from(JSON.stringify(tableMetadata({ ...of, snapshots, properties: {} })));
+  const hash = createHash("sha256").update(bytes).digest("hex").slice(0, 32);
+  return { key: `${of.folder}${snapshots.at(-1)?.snapshot ?? 0}-${hash}.metadata.json`, bytes };
 }
 
 type CurrentTable = { table: TableRecord; head: number; tip: AnnouncedTip | undefined };

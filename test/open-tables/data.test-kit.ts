@@ -43,29 +43,90 @@ export function row(batch: number, i: number): Json {
   return { ...Object.fromEntries(kept), vec: [n / 4, -n] };
 }
 
-/** Of a table `t`, in DuckDB's dialect; every column of an answer is text. */
-export const QUESTIONS: readonly { sql: string; where?: string }[] = [
-  { sql: "SELECT count(*)::VARCHAR AS a FROM t" },
-  { sql: 'SELECT epoch_us(min("at"))::VARCHAR AS a, epoch_us(max("at"))::VARCHAR AS b FROM t' },
-  {
-    sql:
-      "SELECT count(flag)::VARCHAR AS a, count(small)::VARCHAR AS b, count(big)::VARCHAR AS c, count(real)::VARCHAR AS d, " +
-      'count(text)::VARCHAR AS e, count(seen)::VARCHAR AS f, count(more)::VARCHAR AS g, count("a.b")::VARCHAR AS h FROM t',
-  },
-  { sql: "SELECT sum(big)::VARCHAR AS a, sum(small)::VARCHAR AS b, sum(real)::VARCHAR AS c FROM t" },
-  { sql: "SELECT text AS a, count(*)::VARCHAR AS b FROM t GROUP BY text ORDER BY text NULLS FIRST" },
-  { sql: "SELECT count(*)::VARCHAR AS a FROM t WHERE big = -17000051", where: "big = -17000051" },
-  { sql: "SELECT count(*)::VARCHAR AS a, max(small)::VARCHAR AS b FROM t WHERE real > 20.5", where: "real > 20.5" },
-  { sql: "SELECT count(*)::VARCHAR AS a FROM t WHERE text >= 'näïve'", where: "text >= 'näïve'" },
-  {
-    sql: "SELECT count(*)::VARCHAR AS a FROM t WHERE \"at\" >= '2024-01-01 02:00:00+00' AND \"at\" < '2024-01-01 04:00:00.123457+00'",
-    where: "at >= '2024-01-01T02:00:00+00:00' and at < '2024-01-01T04:00:00.123457+00:00'",
-  },
-  { sql: "SELECT flag::VARCHAR AS a, count(*)::VARCHAR AS b FROM t GROUP BY flag ORDER BY flag NULLS FIRST" },
-  { sql: 'SELECT "a.b" AS a, sum("odd ""näme"" %41")::VARCHAR AS b FROM t GROUP BY "a.b" ORDER BY "a.b" NULLS FIRST' },
-  {
-    sql:
-      'SELECT epoch_us("at")::VARCHAR AS a, epoch_us(seen)::VARCHAR AS b, CAST(more AS VARCHAR) AS c, vec[1]::VARCHAR AS d, ' +
-      'big::VARCHAR AS e FROM t ORDER BY "at", big NULLS FIRST LIMIT 40',
-  },
-];
+/** How a program says in SQL what the questions need. */
+export type Dialect = {
+  column: (name: string) => string;
+  /** Microseconds since 1970 of a time. */
+  micros: (time: string) => string;
+  /** A time in UTC, given as `2024-01-01 02:00:00`. */
+  time: (text: string) => string;
+  /** The first item of a vector. */
+  first: (vector: string) => string;
+};
+
+const doubleQuoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+export const DUCKDB: Dialect = {
+  column: doubleQuoted,
+  micros: (time) => `epoch_us(${time})`,
+  time: (text) => `TIMESTAMPTZ '${text}+00'`,
+  first: (vector) => `${vector}[1]`,
+};
+
+export const SPARK: Dialect = {
+  column: (name) => `\`${name.replaceAll("`", "``")}\``,
+  micros: (time) => `unix_micros(${time})`,
+  time: (text) => `TIMESTAMP '${text}+00:00'`,
+  first: (vector) => `${vector}[0]`,
+};
+
+export const TRINO: Dialect = {
+  column: doubleQuoted,
+  // Its seconds are a double, which is exact to half a microsecond until the year 2100.
+  micros: (time) => `CAST(round(to_unixtime(${time}) * 1e6) AS BIGINT)`,
+  time: (text) => `TIMESTAMP '${text} UTC'`,
+  first: (vector) => `${vector}[1]`,
+};
+
+export const CLICKHOUSE: Dialect = {
+  column: (name) => `\`${name.replaceAll("`", "``")}\``,
+  micros: (time) => `toUnixTimestamp64Micro(${time})`,
+  time: (text) => `toDateTime64('${text}', 6, 'UTC')`,
+  first: (vector) => `${vector}[1]`,
+};
+
+/** `where` is PyIceberg's form of a question's condition. */
+export type Question = { sql: string; where?: string };
+
+/** Of a table `t`; every column of an answer is text. Reals are multiples of 1/8, so that eight times one is whole. */
+export function questionsIn({ column, micros, time, first }: Dialect): Question[] {
+  const text = (expression: string): string => `CAST(${expression} AS ${TEXT})`;
+  const count = text("count(*)");
+  const [at, seen, dotted, odd] = [column("at"), column("seen"), column("a.b"), column('odd "näme" %41')];
+  const counted = ["flag", "small", "big", "real", "text", "seen", "more", "a.b"].map(
+    (name, i) => `${text(`count(${column(name)})`)} AS c${i}`,
+  );
+  const real = column("real");
+  const [start, end] = ["2024-01-01 02:00:00", "2024-01-01 04:00:00.123457"];
+  return [
+    { sql: `SELECT ${count} AS a FROM t` },
+    { sql: `SELECT ${text(micros(`min(${at})`))} AS a, ${text(micros(`max(${at})`))} AS b FROM t` },
+    { sql: `SELECT ${counted.join(", ")} FROM t` },
+    {
+      sql: `SELECT ${text("sum(big)")} AS a, ${text("sum(small)")} AS b, ${text(whole(`sum(${real}) * 8`))} AS c FROM t`,
+    },
+    { sql: `SELECT text AS a, ${count} AS b FROM t GROUP BY text ORDER BY text NULLS FIRST` },
+    { sql: `SELECT ${count} AS a FROM t WHERE big = -17000051`, where: "big = -17000051" },
+    { sql: `SELECT ${count} AS a, ${text("max(small)")} AS b FROM t WHERE ${real} > 20.5`, where: "real > 20.5" },
+    { sql: `SELECT ${count} AS a FROM t WHERE text >= 'näïve'`, where: "text >= 'näïve'" },
+    {
+      sql: `SELECT ${count} AS a FROM t WHERE ${at} >= ${time(start)} AND ${at} < ${time(end)}`,
+      where: `at >= '${start.replace(" ", "T")}+00:00' and at < '${end.replace(" ", "T")}+00:00'`,
+    },
+    { sql: `SELECT ${text("flag")} AS a, ${count} AS b FROM t GROUP BY flag ORDER BY flag NULLS FIRST` },
+    {
+      sql: `SELECT ${dotted} AS a, ${text(`sum(${odd})`)} AS b FROM t GROUP BY ${dotted} ORDER BY ${dotted} NULLS FIRST`,
+    },
+    {
+      sql:
+        `SELECT ${text(micros(at))} AS a, ${text(micros(seen))} AS b, ${text("more")} AS c, ` +
+        `${text(whole(`${first("vec")} * 4`))} AS d, ${text("big")} AS e FROM t ` +
+        `ORDER BY ${at}, big NULLS FIRST LIMIT 40`,
+    },
+  ];
+}
+
+const TEXT = "VARCHAR(1000)";
+const whole = (expression: string): string => `CAST(${expression} AS BIGINT)`;
+
+export const QUESTIONS = questionsIn(DUCKDB);

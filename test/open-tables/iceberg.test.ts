@@ -1,3 +1,5 @@
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 import { CalledServices, type Json } from "../api/services.test-kit.ts";
@@ -14,6 +16,7 @@ type Metadata = {
   "table-uuid": string;
   "current-snapshot-id": number;
   "current-schema-id": number;
+  "last-column-id": number;
   schemas: { "schema-id": number; fields: { id: number; name: string; type: unknown }[] }[];
   snapshots: { "snapshot-id": number; "schema-id": number; "manifest-list": string; summary: Record<string, string> }[];
   properties: Record<string, string>;
@@ -41,7 +44,19 @@ const column = (name: string, kind: ScalarTypeName) => ({ name, type: { kind } }
 const COLUMNS = [column("at", "timestamp"), column("n", "long"), column("body", "string"), column("props", "dynamic")];
 
 /** What the tests begin with: tables of those columns, without rows. */
-const TABLES = ["seen.t", "hidden.t", "pages.c", "pages.a", "pages.b", "fresh.t", "s.t", "m.t", "again.t", "tag.t"];
+const TABLES = [
+  "seen.t",
+  "hidden.t",
+  "pages.c",
+  "pages.a",
+  "pages.b",
+  "fresh.t",
+  "s.t",
+  "m.t",
+  "again.t",
+  "tag.t",
+  "all.t",
+];
 
 async function makeTables(home: string): Promise<void> {
   await withCatalog(home, async (catalog) => {
@@ -281,4 +296,33 @@ test("the program itself lists files, with the modules that it is built of", asy
     await engine.stop();
     await remove();
   }
+});
+
+test("the metadata in the store has the current snapshot, and all of them for ClickHouse, which reads it there", async () => {
+  const first = await ingest("all", "t", [{ n: 1 }]);
+  await load("all/tables/t");
+  const second = await ingest("all", "t", [{ n: 2 }]);
+  await eventually(async () => (await load("all/tables/t")).metadata.snapshots.length === 2);
+  const storedFor = async (client: string, query = "") => {
+    const answer = await get("reader", `namespaces/all/tables/t${query}`, { "User-Agent": client });
+    const { "metadata-location": location, metadata } = (await answer.json()) as Loaded;
+    const stored = JSON.parse(await readFile(fileURLToPath(location), "utf8")) as Metadata;
+    return [stored, metadata].map(({ snapshots }) => snapshots.map((snapshot) => snapshot["snapshot-id"]));
+  };
+  expect(await storedFor("PyIceberg/0.12.0")).toEqual([[second], [first, second]]);
+  expect(await storedFor("ClickHouse/26.9.2.1")).toEqual([
+    [first, second],
+    [first, second],
+  ]);
+  expect(await storedFor("ClickHouse/26.9.2.1", "?snapshots=refs")).toEqual([[first, second], [second]]);
+  expect(await storedFor("PyIceberg/0.12.0")).toEqual([[second], [first, second]]);
+});
+
+test("no field of a file has an id above the last one that a table has assigned", async () => {
+  await ingest("all", "t", [{ n: 3 }]);
+  const { metadata } = await load("all/tables/t");
+  const last = metadata["last-column-id"];
+  for (const { id } of metadata.schemas.flatMap(({ fields }) => fields)) expect(last).toBeGreaterThanOrEqual(id);
+  // Nanoseconds of times have ids of their own in files, which are no columns.
+  expect(last).toBe(2_000_000 + Math.max(...metadata.schemas.flatMap(({ fields }) => fields.map(({ id }) => id))));
 });

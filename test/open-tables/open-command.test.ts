@@ -17,7 +17,7 @@ test("what a bucket needs is said, and no secret", () => {
   const texts = CLIENTS.map((client) => configurationOf(client, { ...LOCAL, s3: BUCKET }));
   for (const text of texts) expect(text).toMatch(/KEY[\s\S]*SECRET/);
   const [spark = "", trino, duckdb] = texts;
-  expect(spark).toContain("io-impl");
+  expect(spark).toContain("s3.access-key-id");
   expect(trino).toContain("s3.endpoint=http://127.0.0.1:9000");
   expect(duckdb).toContain("ENDPOINT '127.0.0.1:9000', USE_SSL false, URL_STYLE 'path'");
   const given = configurationOf("duckdb", { ...LOCAL, s3: BUCKET, givesKeys: true });

@@ -20,16 +20,14 @@ export function configurationOf(client: Client, facts: ServerFacts): string {
 }
 
 const TEXTS: Readonly<Record<Client, (facts: ServerFacts) => string[]>> = {
+  // With `iceberg-aws-bundle` beside it for a bucket.
   spark: ({ url, s3, givesKeys }) => [
-    "spark.sql.catalog.lake            org.apache.iceberg.spark.SparkCatalog",
-    "spark.sql.catalog.lake.type       rest",
-    `spark.sql.catalog.lake.uri        ${url}/iceberg`,
-    "spark.sql.catalog.lake.token      TOKEN",
+    "spark.sql.catalog.lake                org.apache.iceberg.spark.SparkCatalog",
+    "spark.sql.catalog.lake.type           rest",
+    `spark.sql.catalog.lake.uri            ${url}/iceberg`,
+    "spark.sql.catalog.lake.token          TOKEN",
     "spark.sql.catalog.lake.cache-enabled  false",
-    ...(s3 === undefined ? [] : ["spark.sql.catalog.lake.io-impl    org.apache.iceberg.aws.s3.S3FileIO"]),
-    ...(s3 === undefined || givesKeys
-      ? []
-      : ["spark.sql.catalog.lake.s3.access-key-id      KEY", "spark.sql.catalog.lake.s3.secret-access-key  SECRET"]),
+    ...(s3 === undefined ? [] : sparkKeys(givesKeys)),
   ],
   trino: ({ url, s3 }) => [
     "connector.name=iceberg",
@@ -70,6 +68,11 @@ const TEXTS: Readonly<Record<Client, (facts: ServerFacts) => string[]>> = {
         : `,\n  vended_credentials = false, storage_endpoint = '${s3.endpoint}/';`),
   ],
 };
+
+function sparkKeys(areGiven: boolean): string[] {
+  if (areGiven) return ["spark.sql.catalog.lake.header.X-Iceberg-Access-Delegation  vended-credentials"];
+  return ["spark.sql.catalog.lake.s3.access-key-id      KEY", "spark.sql.catalog.lake.s3.secret-access-key  SECRET"];
+}
 
 function s3Secret({ endpoint, region, pathStyle }: NonNullable<ServerFacts["s3"]>): string {
   const parts = ["TYPE s3", "KEY_ID 'KEY'", "SECRET 'SECRET'", `REGION '${region}'`];

@@ -1,3 +1,4 @@
+import { NANOSECOND_IDS } from "../../format/parquet-ids.ts";
 import { schemaAt, schemaIdAt, type Columns, type IcebergSchema } from "./schema.ts";
 import type { Announced } from "../announced.ts";
 import type { Pending } from "../published.ts";
@@ -27,7 +28,8 @@ export function tableMetadata({ table, uuid, locationOf, folder, schemaOf, snaps
     location: locationOf(folder.slice(0, -1)),
     "last-sequence-number": current?.snapshot ?? 0,
     "last-updated-ms": current?.committedAtMs ?? 0,
-    "last-column-id": Math.max(0, ...table.columns.map(({ id }) => id)),
+    // The highest field id of any file: ClickHouse refuses a file with one above it.
+    "last-column-id": NANOSECOND_IDS + Math.max(0, ...table.columns.map(({ id }) => id)),
     schemas: schemasOf(table, schemaOf, snapshots),
     "current-schema-id": schemaIdAt(table, schemaOf),
     "partition-specs": [{ "spec-id": 0, fields: [] }],

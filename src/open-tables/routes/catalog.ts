@@ -10,7 +10,7 @@ import { defineRoute, jsonResponse } from "../../server/route.ts";
 import { readerCredentials, storeProperties } from "../credentials.ts";
 import { OPEN_TABLES_METRICS } from "../metrics.ts";
 import { openTablesOf } from "../open-tables.ts";
-import { clientOf, propertiesFor } from "./clients.ts";
+import { clientOf, propertiesFor, readsStoredMetadata, storePropertiesFor } from "./clients.ts";
 import { ICEBERG_FAILURES } from "./failures.ts";
 import { compareNames, pageOfNames, pageQuery } from "./pages.ts";
 
@@ -176,26 +176,31 @@ export const loadTableRoute = defineRoute({
       const table = await visibleTable(catalog, call.caller, call.params);
       if (request.method === "HEAD") return { status: 204, headers: {} };
       const properties = propertiesFor(request);
-      const { location, metadata } = await tables.load(table, { all: query.snapshots === "all", properties });
+      const { location, metadata } = await tables.load(table, {
+        all: query.snapshots === "all",
+        properties,
+        areAllStored: readsStoredMetadata(request),
+      });
       metrics.loads.inc({ client: clientOf(request) });
       const listed = metadata.snapshots.map((snapshot) => (snapshot as { "snapshot-id": number })["snapshot-id"]);
       const etag = etagOf([location, listed, properties]);
       if (headers["if-none-match"] !== undefined && matchesEtag(headers["if-none-match"], etag)) {
         return { status: 304, headers: { ETag: etag } };
       }
-      const settings = storeProperties(config, tables.root);
+      const settings = storePropertiesFor(request, storeProperties(config, tables.root));
       const isAsked = headers["x-iceberg-access-delegation"]?.split(",").some(isVended) === true;
       const keys = isAsked && tables.root.startsWith("s3:") ? readerCredentials(config) : undefined;
       if (keys !== undefined) {
         const target = `${table.database}.${table.name}`;
         await audit.record({ origin: originOf(call), action: "iceberg.credentials", target, outcome: "ok" });
       }
-      const prefix = tables.placeOf(table);
       const body = {
         "metadata-location": location,
         metadata,
         config: { ...settings, ...keys },
-        ...(keys !== undefined && { "storage-credentials": [{ prefix, config: { ...settings, ...keys } }] }),
+        ...(keys !== undefined && {
+          "storage-credentials": tables.placesOf(table).map((prefix) => ({ prefix, config: { ...settings, ...keys } })),
+        }),
       };
       return jsonResponse(200, body, { ETag: etag, ...(keys !== undefined && { "Cache-Control": "no-store" }) });
     };

@@ -26,6 +26,24 @@ export function propertiesFor(request: Pick<HttpRequest, "header">): Record<stri
   return isOlder ? { "read.parquet.vectorization.enabled": "false" } : {};
 }
 
+/** ClickHouse reads a table's metadata in the store; to the others the answer says all. */
+export function readsStoredMetadata(request: Pick<HttpRequest, "header">): boolean {
+  return clientOf(request) === "clickhouse";
+}
+
+/**
+ * The properties of the store as a client understands them: ClickHouse 26.9 cuts the endpoint off the place of a table,
+ * and finds the metadata below it only where the endpoint ends with a slash. Other clients may not understand such a one.
+ */
+export function storePropertiesFor(
+  request: Pick<HttpRequest, "header">,
+  properties: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const endpoint = properties["s3.endpoint"];
+  if (endpoint === undefined || endpoint.endsWith("/") || clientOf(request) !== "clickhouse") return { ...properties };
+  return { ...properties, "s3.endpoint": `${endpoint}/` };
+}
+
 function versionOf(request: Pick<HttpRequest, "header">): string {
   return request.header("x-client-version") ?? "";
 }
