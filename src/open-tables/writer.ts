@@ -14,8 +14,11 @@ export const FILES_PER_MANIFEST = 1_000;
 /** While one waits for the store, the catalog reads for the next; each holds the statistics of its files. */
 const MANIFESTS_AT_ONCE = 3;
 
+/** Of a table without manifests, the statistics of so many extents are read at once: asking twice takes longer. */
+const MOST_WITH_STATS = 20_000;
+
 export type WriterPorts = {
-  catalog: Pick<Catalog, "extents">;
+  catalog: Pick<Catalog, "extents" | "tableStats">;
   store: Pick<ObjectStore, "put">;
   locationOf: LocationOf;
   /** The folder of the table's metadata. */
@@ -36,7 +39,9 @@ export async function writeSnapshot(
   change: FileChange,
   { readAt, known }: { readAt: number; known: readonly ManifestFile[] },
 ): Promise<Written> {
-  const extents = await catalog.extents(table.id, readAt, undefined, columnsInQuestion(table));
+  const areAllNew = known.length === 0 && (await catalog.tableStats(table.id)).extents <= MOST_WITH_STATS;
+  const wanted = areAllNew ? undefined : columnsInQuestion(table);
+  const extents = await catalog.extents(table.id, readAt, undefined, wanted);
   const { files, pending } = dividePublished(table, readAt, extents);
   const there = new Map(known.map((manifest) => [manifest.key, manifest]));
   const slots = new Semaphore(MANIFESTS_AT_ONCE);
@@ -75,8 +80,9 @@ export async function writeSnapshot(
     };
   }
 
-  /** The statistics of all columns are asked for where they are needed: those of a whole table are many. */
-  async function withStats(leaf: Leaf<ExtentRecord>): Promise<ExtentRecord[]> {
+  /** The statistics of all columns are asked for where they are needed: those of a large table are many. */
+  async function withStats(leaf: Leaf<ExtentRecord>): Promise<readonly ExtentRecord[]> {
+    if (areAllNew) return leaf;
     const first = leaf[0]?.minAtNs ?? 0n;
     const last = leaf.at(-1)?.minAtNs ?? 0n;
     const found = await catalog.extents(table.id, readAt, { minNs: first, maxNs: last });
