@@ -17,7 +17,7 @@ import { IoBudget } from "./io-budget.ts";
 import type { Duty, DutyTurn } from "../feature/lease-loop.ts";
 import { mergeOnDisk } from "./merge-on-disk.ts";
 import { DamagedInputs, type MergeTask } from "./merge.ts";
-import { COMPACTION_METRICS } from "./metrics.ts";
+import { COMPACTION_METRICS, PUBLICATION_METRICS } from "./metrics.ts";
 import {
   DAY_MS,
   FINISHED_BYTES,
@@ -87,6 +87,8 @@ const DAYS_LISTED = 10_000;
 const MAX_LISTED_EXTENTS = 10_000;
 const BACKOFF = { firstMs: 60_000, mostMs: 3_600_000 } as const;
 const MAX_REMEMBERED = 50_000;
+/** Tables that are told of by themselves. */
+const WORST_TABLES = 10;
 const NS_PER_MS = 1_000_000n;
 
 /**
@@ -284,12 +286,24 @@ class Compactor {
   /** What other programs cannot read yet, of all tables. */
   async #tellUnpublished(): Promise<void> {
     const { catalog, clock, metrics } = this.#ports;
-    const days = await catalog.unpublishedDays({});
-    const sinceMs = Math.min(...days.map((day) => day.sinceMs));
-    const { unpublishedRows, unpublishedBytes, unpublishedAge } = COMPACTION_METRICS.of(metrics);
-    unpublishedRows.set(days.reduce((sum, { rows }) => sum + rows, 0));
-    unpublishedBytes.set(days.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
-    unpublishedAge.set(days.length === 0 ? 0 : Math.max(0, clock.nowMs() - sinceMs) / 1_000);
+    const nowMs = clock.nowMs();
+    const ageOf = (sinceMs: number): number => Math.max(0, nowMs - sinceMs) / 1_000;
+    const tables = waitingTables(await catalog.unpublishedDays({}));
+    const own = PUBLICATION_METRICS.of(metrics);
+    own.unpublishedRows.set(tables.reduce((sum, { rows }) => sum + rows, 0));
+    own.unpublishedBytes.set(tables.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
+    own.unpublishedAge.set(ageOf(tables[0]?.sinceMs ?? nowMs));
+    for (const gauge of [own.unpublishedRowsOfTable, own.unpublishedBytesOfTable, own.unpublishedAgeOfTable])
+      gauge.reset();
+    if (tables.length === 0) return;
+    const names = new Map((await catalog.allTables()).map(({ id, database, name }) => [id, `${database}.${name}`]));
+    for (const { tableId, rows, sizeBytes, sinceMs } of tables.slice(0, WORST_TABLES)) {
+      const table = names.get(tableId);
+      if (table === undefined) continue;
+      own.unpublishedRowsOfTable.set({ table }, rows);
+      own.unpublishedBytesOfTable.set({ table }, sizeBytes);
+      own.unpublishedAgeOfTable.set({ table }, ageOf(sinceMs));
+    }
   }
 
   /** Crowded days in which there is something to do, or may be: not yet looked at, or failed. */
@@ -365,6 +379,23 @@ class Compactor {
 /** An extent as it is now; snapshots of before do not matter. */
 function candidate(table: TableRecord, extent: ExtentRecord): Candidate {
   return { ...extent, isUnpublished: !isPublished(table, Number.MAX_SAFE_INTEGER, extent) };
+}
+
+type WaitingTable = Pick<UnpublishedDay, "tableId" | "rows" | "sizeBytes" | "sinceMs">;
+
+/** What waits to be published, by table; that which has waited for the longest first. */
+function waitingTables(days: readonly UnpublishedDay[]): WaitingTable[] {
+  const tables = new Map<number, WaitingTable>();
+  for (const { tableId, rows, sizeBytes, sinceMs } of days) {
+    const known = tables.get(tableId);
+    tables.set(tableId, {
+      tableId,
+      rows: rows + (known?.rows ?? 0),
+      sizeBytes: sizeBytes + (known?.sizeBytes ?? 0),
+      sinceMs: Math.min(sinceMs, known?.sinceMs ?? sinceMs),
+    });
+  }
+  return [...tables.values()].sort((a, b) => a.sinceMs - b.sinceMs);
 }
 
 function keyOf({ tableId, dayMs }: CrowdedDay): string {

@@ -11,7 +11,13 @@ export const COMPACTION: Feature<RouteDeps & { deletion: DeletionDeps; ingest: C
   name: "compaction",
   title: "Compaction",
   options: async () => (await import("./options.ts")).COMPACTION_OPTIONS,
-  metrics: async () => (await import("./metrics.ts")).COMPACTION_METRICS,
+  metrics: async () => {
+    const [{ metricSets }, { COMPACTION_METRICS, PUBLICATION_METRICS }] = await Promise.all([
+      import("../core/metric-set.ts"),
+      import("./metrics.ts"),
+    ]);
+    return metricSets(COMPACTION_METRICS, PUBLICATION_METRICS);
+  },
   migrations: async () => (await import("./tables.ts")).COMPACTION_MIGRATIONS,
   commands: {
     "delete-rows": () => import("./commands/delete-rows.ts"),

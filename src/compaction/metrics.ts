@@ -80,6 +80,25 @@ export const COMPACTION_METRICS = metricSet((registers) => ({
     help: "Bytes of the small extents of the days that are to be merged.",
     registers,
   }),
+  oldestSnapshot: new Gauge({
+    name: "engine_deletion_oldest_snapshot",
+    help: "The oldest snapshot that can be read, as the last run of the deletion left it.",
+    registers,
+  }),
+  heldSnapshots: new Gauge({
+    name: "engine_deletion_held_snapshots",
+    help: "Snapshots past the grace that the deletion had to leave because queries read them, at its last run.",
+    registers,
+  }),
+  deletionFailures: new Counter({
+    name: "engine_deletion_failed_extents_total",
+    help: "Times that the bytes of a dead extent could not be deleted; the next run tries again.",
+    registers,
+  }),
+}));
+
+/** What other programs (Iceberg clients) cannot read before it is merged, as the node that merges saw it last. */
+export const PUBLICATION_METRICS = metricSet((registers) => ({
   unpublishedRows: new Gauge({
     name: "engine_compaction_unpublished_rows",
     help: "Rows of all tables that other programs (Iceberg clients) cannot read before they are merged.",
@@ -95,19 +114,22 @@ export const COMPACTION_METRICS = metricSet((registers) => ({
     help: "Age of the oldest extent that other programs cannot read before it is merged; 0 where there is none.",
     registers,
   }),
-  oldestSnapshot: new Gauge({
-    name: "engine_deletion_oldest_snapshot",
-    help: "The oldest snapshot that can be read, as the last run of the deletion left it.",
+  unpublishedRowsOfTable: new Gauge({
+    name: "engine_compaction_unpublished_table_rows",
+    help: "The same rows, of the ten tables that wait for the longest.",
+    labelNames: ["table"],
     registers,
   }),
-  heldSnapshots: new Gauge({
-    name: "engine_deletion_held_snapshots",
-    help: "Snapshots past the grace that the deletion had to leave because queries read them, at its last run.",
+  unpublishedBytesOfTable: new Gauge({
+    name: "engine_compaction_unpublished_table_bytes",
+    help: "The same bytes, of the ten tables that wait for the longest.",
+    labelNames: ["table"],
     registers,
   }),
-  deletionFailures: new Counter({
-    name: "engine_deletion_failed_extents_total",
-    help: "Times that the bytes of a dead extent could not be deleted; the next run tries again.",
+  unpublishedAgeOfTable: new Gauge({
+    name: "engine_compaction_unpublished_table_age_seconds",
+    help: "The same age, of the ten tables that wait for the longest.",
+    labelNames: ["table"],
     registers,
   }),
 }));

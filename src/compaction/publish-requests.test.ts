@@ -3,7 +3,7 @@ import type { TableRecord } from "../catalog/catalog.ts";
 import { unpublishedTotals } from "../catalog/publishable.ts";
 import type { ColumnSpec } from "../format/types.ts";
 import { openBench, type Bench } from "./compaction.test-kit.ts";
-import { COMPACTION_METRICS } from "./metrics.ts";
+import { PUBLICATION_METRICS } from "./metrics.ts";
 import { FINISHED_BYTES } from "./pick.ts";
 
 const COLUMNS: readonly ColumnSpec[] = [
@@ -49,10 +49,14 @@ test("what is asked for is merged, day by day, up to the snapshot; then the requ
   expect(await formats()).toEqual(["parquet 2 1", "parquet 2 2", "tlm 1 1"]);
   expect(await bench.requests.open()).toEqual([]);
   expect(bench.failures).toEqual([]);
-  const { unpublishedRows, unpublishedBytes, unpublishedAge } = COMPACTION_METRICS.of(bench.metrics);
+  const { unpublishedRows, unpublishedBytes, unpublishedAge } = PUBLICATION_METRICS.of(bench.metrics);
   expect((await unpublishedRows.get()).values[0]?.value).toBe(1);
   expect((await unpublishedBytes.get()).values[0]?.value).toBeGreaterThan(0);
   expect((await unpublishedAge.get()).values[0]?.value).toBeGreaterThanOrEqual(0);
+  const { unpublishedRowsOfTable } = PUBLICATION_METRICS.of(bench.metrics);
+  expect((await unpublishedRowsOfTable.get()).values).toMatchObject([
+    { labels: { table: `${table.database}.${table.name}` }, value: 1 },
+  ]);
 });
 
 test("finished files of version 1 are written anew only where they are asked for", async () => {

@@ -481,6 +481,7 @@ export const ENGINE_ROUTES_WITHOUT: Readonly<Record<string, string>> = {
   "POST /v1/admin/databases/{database}/tables/{table}": OF_DATABASES,
   "GET /v1/admin/databases/{database}/tables/{table}": OF_DATABASES,
   "POST /v1/database/{db}/table/{table}/cleanup": OF_DATABASES,
+  "POST /v1/admin/databases/{database}/tables/{table}/publish": OF_DATABASES,
   "DELETE /v1/catalog/tables/{table}": OF_DATABASES,
   "DELETE /v1/catalog/databases/{database}": OF_DATABASES,
   "POST /v1/catalog/tables/{table}/delete": OF_DATABASES,
