@@ -50,14 +50,18 @@ const MACHINE: Machine = {
   singleCoreMops: 100,
 };
 
-const run = (benchmark: Benchmark, options: Record<string, string> = {}) =>
+const run = (
+  benchmark: Benchmark,
+  options: Record<string, string> = {},
+  signal: AbortSignal = new AbortController().signal,
+) =>
   runBenchmark(benchmark, {
     options,
     rounds: undefined,
     seed: 5,
     folder,
     revision: { commit: null, isClean: false },
-    signal: new AbortController().signal,
+    signal,
     probe: async () => MACHINE,
   });
 
@@ -81,6 +85,20 @@ describe("a run", () => {
       { side: "ours", measure: "speed", median: 30, ratio: null },
       { side: "theirs", median: 10, interval: { low: 10, high: 10 }, ratio: { median: 3 } },
     ]);
+  });
+
+  test("hears that it is to stop between sides that never wait, and closes what was opened", async () => {
+    const stop = new AbortController();
+    let [rounds, closed] = [0, 0];
+    const round = async () => {
+      // As a signal of the system comes: not before this thread looks for one.
+      setImmediate(() => stop.abort(new Error("stopped")));
+      return { speed: ++rounds };
+    };
+    const sides = ["ours", "theirs"].map((name): Side => ({ name, round }));
+    const open = async () => ({ sides, close: async () => void closed++ });
+    await expect(run(asking(sides, { open }), {}, stop.signal)).rejects.toThrow("stopped");
+    expect([rounds, closed]).toEqual([1, 1]);
   });
 
   test("says when a side differs too much from itself", async () => {

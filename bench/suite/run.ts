@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { join } from "node:path";
+import { nextTurn } from "../../src/core/clock.ts";
 import { VERSION } from "../../src/core/version.ts";
 import { median } from "../../src/capacity/quantile.ts";
 import {
@@ -44,12 +45,11 @@ export async function runBenchmark(benchmark: Benchmark, run: RunOptions): Promi
   try {
     await checkAnswers(opened.sides);
     const rounds: Record<string, SideRound>[] = [];
-    await oneRound(benchmark, opened, 0);
+    await oneRound(benchmark, opened, { round: 0, signal });
     opened.marks?.();
     const watch = new Watch();
     for (let round = 1; round <= count; round++) {
-      signal.throwIfAborted();
-      rounds.push(await oneRound(benchmark, opened, round));
+      rounds.push(await oneRound(benchmark, opened, { round, signal }));
     }
     const load = watch.end();
     const [ours] = opened.sides;
@@ -102,10 +102,15 @@ async function checkAnswers(sides: readonly Side[]): Promise<void> {
 async function oneRound(
   benchmark: Benchmark,
   { sides }: OpenBenchmark,
-  round: number,
+  { round, signal }: { round: number; signal: AbortSignal },
 ): Promise<Record<string, SideRound>> {
   const measured: Record<string, SideRound> = {};
-  for (const side of round % 2 === 0 ? sides : sides.toReversed()) measured[side.name] = await measure(benchmark, side);
+  for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
+    // Ctrl-C is not heard while a side works on this thread without ever waiting.
+    await nextTurn();
+    signal.throwIfAborted();
+    measured[side.name] = await measure(benchmark, side);
+  }
   return measured;
 }
 
