@@ -5,7 +5,7 @@ import { metricSet } from "../core/metric-set.ts";
 export const OPEN_TABLES_METRICS = metricSet((registers) => ({
   loads: new Counter({
     name: "engine_open_tables_loads_total",
-    help: "Tables that Iceberg clients have loaded, by client (`spark`, `trino`, …, `other`).",
+    help: "Tables that Iceberg clients have loaded, by client: `pyiceberg`, `duckdb`, `clickhouse`, `trino`, `java` (Spark and others with Iceberg's own library), `other`.",
     labelNames: ["client"],
     registers,
   }),

@@ -73,10 +73,10 @@ export const configRoute = defineRoute({
   responses: [answer("Settings of the client, and what it may ask for.", catalogConfig)],
   errors: [],
   handler: (deps: FeatureDeps) => {
-    const store = storeProperties(deps.config, openTablesOf(deps).root);
+    const { root } = openTablesOf(deps);
     // Clients send what stands behind `header.` with their requests, and so ask for the keys that there are.
-    const asks = readerCredentials(deps.config) === undefined || store["s3.region"] === undefined ? {} : ASKS_FOR_KEYS;
-    const defaults = { ...store, ...asks };
+    const asks = readerCredentials(deps.config, root) === undefined ? {} : ASKS_FOR_KEYS;
+    const defaults = { ...storeProperties(deps.config, root), ...asks };
     return async () => jsonResponse(200, { defaults, overrides: {}, endpoints: ENDPOINTS });
   },
 });
@@ -171,6 +171,8 @@ export const loadTableRoute = defineRoute({
     const tables = openTablesOf(deps);
     const metrics = OPEN_TABLES_METRICS.of(deps.metrics);
     const { catalog, config, audit } = deps;
+    const store = storeProperties(config, tables.root);
+    const known = readerCredentials(config, tables.root);
     return async (call) => {
       const { request, query, headers } = call;
       const table = await visibleTable(catalog, call.caller, call.params);
@@ -187,9 +189,9 @@ export const loadTableRoute = defineRoute({
       if (headers["if-none-match"] !== undefined && matchesEtag(headers["if-none-match"], etag)) {
         return { status: 304, headers: { ETag: etag } };
       }
-      const settings = storePropertiesFor(request, storeProperties(config, tables.root));
+      const settings = storePropertiesFor(request, store);
       const isAsked = headers["x-iceberg-access-delegation"]?.split(",").some(isVended) === true;
-      const keys = isAsked && tables.root.startsWith("s3:") ? readerCredentials(config) : undefined;
+      const keys = isAsked ? known : undefined;
       if (keys !== undefined) {
         const target = `${table.database}.${table.name}`;
         await audit.record({ origin: originOf(call), action: "iceberg.credentials", target, outcome: "ok" });
