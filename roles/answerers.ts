@@ -7,6 +7,7 @@ import type { FabricDeps } from "../src/fabric/routes/deps.ts";
 import type { FeatureDeps } from "../src/feature/feature.ts";
 import type { IngestDeps } from "../src/ingest/routes/deps.ts";
 import type { ExportDeps, QueryDeps } from "../src/query/routes/deps.ts";
+import type { QueryEngineDeps } from "../src/query/routes/query-engines.ts";
 import type { AgentDeps } from "../src/knowledge/agent/routes/deps.ts";
 import type { DreamDeskRoutesDeps } from "../src/knowledge/dreaming/remote/routes.ts";
 import type { DreamingDeps } from "../src/knowledge/dreaming/routes.ts";
@@ -25,6 +26,7 @@ export type AnsweredDeps = {
   access: AccessDeps & ConnectionDeps;
   fabric: FabricDeps & JobCredentialDeps;
   exports: ExportDeps;
+  queryEngines: QueryEngineDeps;
   deletion: DeletionDeps;
   memory: MemoryDeps;
   graph: GraphDeps;
@@ -43,6 +45,7 @@ export type Answerers = {
   access: Answerer<AnsweredDeps["access"]>;
   fabric: Answerer<AnsweredDeps["fabric"]>;
   exports: Answerer<AnsweredDeps["exports"]>;
+  queryEngines?: Answerer<AnsweredDeps["queryEngines"]>;
   deletion: Answerer<AnsweredDeps["deletion"]>;
   memory?: Answerer<AnsweredDeps["memory"]>;
   graph?: Answerer<AnsweredDeps["graph"]>;

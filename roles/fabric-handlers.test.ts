@@ -7,11 +7,16 @@ import { loadConfig } from "../src/config/load.ts";
 import { Cleanup } from "../src/core/lifecycle.ts";
 import { createLog } from "../src/core/log.ts";
 import { standInJob, type StandInJob } from "../src/fabric/running-job.test-kit.ts";
-import type { QueryRequest, QueryService } from "../src/query/contract/query.ts";
+import { AuditLog } from "../src/auth/audit.ts";
+import { Credentials } from "../src/credentials/credentials.ts";
+import type { QueryProcesses } from "../src/query/contract/engines.ts";
+import type { QueryRequest } from "../src/query/contract/query.ts";
+import type { EngineRegistry } from "../src/query/engines/registry.ts";
 import { jobKindsOf } from "../src/feature/collect.ts";
 import { engineHandlers } from "./fabric-handlers.ts";
 import { FEATURES } from "./features.ts";
 import { createParts, type Parts } from "./parts.ts";
+import { queryEngines } from "./query-engines.ts";
 import { openStorage, type Storage } from "./storage.ts";
 
 let home: string;
@@ -41,8 +46,16 @@ const exportJob = (fence: number): StandInJob =>
     payload: { query: "SELECT 40 + 2 AS n", database: "a" },
   });
 
-function handlerOf(kind: string, query?: QueryService) {
-  const handler = engineHandlers(parts, { ...storage, query }).find((one) => one.kind === kind);
+const engines = (): EngineRegistry => {
+  const audit = new AuditLog(storage.records, parts.newId);
+  return queryEngines(parts, storage, {
+    audit,
+    credentials: new Credentials({ ...parts, ...storage, audit, keyring: undefined }),
+  });
+};
+
+function handlerOf(kind: string, query?: QueryProcesses) {
+  const handler = engineHandlers(parts, { ...storage, query, engines: engines() }).find((one) => one.kind === kind);
   if (handler === undefined) throw new Error(`nothing runs ${kind}`);
   return handler;
 }
@@ -50,7 +63,7 @@ function handlerOf(kind: string, query?: QueryService) {
 const servicesMade = (): number => lines.filter((line) => line.includes("memory of queries")).length;
 
 test("every kind of the engine has a handler, and none of them is for workers", async () => {
-  const handled = engineHandlers(parts, { ...storage, query: undefined }).map(({ kind }) => kind);
+  const handled = engineHandlers(parts, { ...storage, query: undefined, engines: engines() }).map(({ kind }) => kind);
   const kinds = await jobKindsOf(FEATURES, parts.config);
   // What runs these comes with their feature.
   const ofFeatures = ["backup", "maintenance.rewrite_extents"];
@@ -72,13 +85,15 @@ test("a process that answers no queries makes a query service with its first exp
 
 test("one that answers queries has its exports share the service, and with it all budgets", async () => {
   const asked: QueryRequest[] = [];
-  const run: QueryService["run"] = (request) => {
+  const run: QueryProcesses["run"] = (request) => {
     asked.push(request);
     return Promise.reject(new Error("the service of this process was asked"));
   };
   const before = servicesMade();
   const job = exportJob(1);
-  await expect(handlerOf("query.export", { run }).run(job)).rejects.toThrow("the service of this process was asked");
+  await expect(
+    handlerOf("query.export", { run, convert: () => Promise.reject(new Error("not asked")) }).run(job),
+  ).rejects.toThrow("the service of this process was asked");
   expect(asked).toMatchObject([{ caller: job.owner, database: "a", format: "parquet", signal: job.signal }]);
   expect(servicesMade() - before).toBe(0);
 });

@@ -5,14 +5,19 @@ import { valuesOf } from "../src/config/option.ts";
 import { createDeleteRows } from "../src/compaction/delete-rows.ts";
 import { createVerifyExtents } from "../src/compaction/verify-extents.ts";
 import type { JobHandler } from "../src/fabric/handler.ts";
-import { createQueryExport } from "../src/query/exports/export.ts";
-import type { QueryService } from "../src/query/contract/query.ts";
+import { publishNow } from "../src/compaction/publish-now.ts";
+import { PublishRequests } from "../src/compaction/publish-requests.ts";
+import { EngineError } from "../src/core/errors.ts";
+import { createQueryExport, type QueryExportPorts } from "../src/query/exports/export.ts";
+import type { QueryProcesses } from "../src/query/contract/engines.ts";
+import type { EngineRegistry } from "../src/query/engines/registry.ts";
 import { RowMatcher } from "../src/query/row-matcher.ts";
 import type { Parts } from "./parts.ts";
+import { enginesWith } from "./query-engines.ts";
 import type { Storage } from "./storage.ts";
 
 /** What the handlers of this process work with; `query` is there where this process answers queries. */
-export type HandlerPorts = Storage & { query: QueryService | undefined };
+export type HandlerPorts = Storage & { query: QueryProcesses | undefined; engines: EngineRegistry };
 
 const MIB = 1024 * 1024;
 /** Each job that verifies has a process of its own, as many at once as there are slots. */
@@ -30,11 +35,13 @@ const ALONE = { cpuShare: 1, ioBytesPerSec: 0 };
 export function engineHandlers(
   parts: Parts,
   ports: HandlerPorts,
-  query: () => Promise<QueryService> = queryServiceOf(parts, ports),
+  query: () => Promise<QueryProcesses> = queryServiceOf(parts, ports),
 ): JobHandler[] {
   const { config } = parts;
   const { cpuShare, ioBytesPerSec } = ports.query === undefined ? ALONE : BESIDE_CLIENTS;
   const folder = (name: string): string => join(config.home, "tmp", name);
+  const remote = enginesWith(parts, ports, ports.engines, { converter: query, folder: "remote-exports" });
+  const publish = publisher(parts, ports);
   const bounds = {
     cpuShare,
     ioBytesPerSec: valuesOf(COMPACTION_OPTIONS, config).compactionIoBytesPerSec ?? ioBytesPerSec,
@@ -51,20 +58,38 @@ export function engineHandlers(
         ...bounds,
       },
     ),
-    createQueryExport({ ...parts, ...ports, query }, { keyPrefix: config.pathPrefix, tempDir: folder("exports") }),
+    createQueryExport(
+      { ...parts, ...ports, ...remote, query, publish },
+      { keyPrefix: config.pathPrefix, tempDir: folder("exports") },
+    ),
   ];
+}
+
+/** Has the rows of a table published, before a query engine reads them. */
+function publisher(parts: Parts, storage: Storage): QueryExportPorts["publish"] {
+  const requests = new PublishRequests(storage);
+  return async ({ database, name }, signal) => {
+    const table = await storage.catalog.table(database, name);
+    if (table === undefined) {
+      throw new EngineError("table_not_found", `table ${JSON.stringify(`${database}.${name}`)} does not exist`);
+    }
+    await publishNow({ ...parts, ...storage, requests }, table, signal);
+  };
 }
 
 /**
  * Exports, dreams, pipelines and clients share one query service, and so its budgets of memory, processes and turns. A process that answers
  * no queries makes its own with the first of these: until then it has neither processes nor memory for it.
  */
-export function queryServiceOf(parts: Parts, { query, ...storage }: HandlerPorts): () => Promise<QueryService> {
+export function queryServiceOf(
+  parts: Parts,
+  { query, engines, ...storage }: HandlerPorts,
+): () => Promise<QueryProcesses> {
   if (query !== undefined) return () => Promise.resolve(query);
-  let made: Promise<QueryService> | undefined;
-  const make = async (): Promise<QueryService> => {
+  let made: Promise<QueryProcesses> | undefined;
+  const make = async (): Promise<QueryProcesses> => {
     const { createQuery } = await import("./query.ts");
-    return (await createQuery(parts, storage)).service;
+    return (await createQuery(parts, storage, engines)).service;
   };
   return async () => {
     made ??= make();

@@ -12,6 +12,8 @@ import { rootOf } from "../src/query/fetch/fetch.ts";
 import { canLend } from "../src/query/scan/lend-files.ts";
 import { availableMemoryBytes } from "../src/query/budgets/memory-limit.ts";
 import { QueryAudit } from "../src/query/query-audit.ts";
+import type { QueryProcesses } from "../src/query/contract/engines.ts";
+import type { EngineRegistry } from "../src/query/engines/registry.ts";
 import type { QueryService } from "../src/query/contract/query.ts";
 import { contributed } from "../src/feature/collect.ts";
 import { checkDeclared } from "../src/query/system-tables/system-tables.ts";
@@ -26,7 +28,8 @@ import type { Storage } from "./storage.ts";
 export async function createQuery(
   parts: Parts,
   storage: Storage,
-): Promise<{ service: QueryService; confinement: string }> {
+  engines?: Pick<EngineRegistry, "names">,
+): Promise<{ service: QueryProcesses; confinement: string }> {
   const systemTables = await contributed(parts.features, (feature) => feature.systemTables?.());
   checkDeclared(systemTables);
   const { log, metrics, clock, newId, cleanup } = parts;
@@ -69,6 +72,7 @@ export async function createQuery(
     cacheBytes: config.queryCacheBytes,
     slowMs: config.querySlowMs,
     node: newId(),
+    ...(engines !== undefined && { engineNames: () => engines.names() }),
   });
   cleanup.defer(() => service.close());
   if (config.kqlWarm) translator.warm();

@@ -11,6 +11,7 @@ const SPECIFIED = [
   "query",
   "deletion",
   "exports",
+  "query engines",
   "ingest",
   "cleanup",
   "access",

@@ -1,4 +1,5 @@
 import { QUERY_OPTIONS } from "../src/query/options.ts";
+import type { QueryProcesses } from "../src/query/contract/engines.ts";
 import { RowMatcher } from "../src/query/row-matcher.ts";
 import { jobKindsOf, registerMetrics } from "../src/feature/collect.ts";
 import { engineRoutes } from "./routes.ts";
@@ -24,6 +25,7 @@ import { createAuth, type Auth } from "./auth.ts";
 import type { BackgroundPorts } from "./background.ts";
 import { watchDisks } from "./disks.ts";
 import type { FabricParts } from "./fabric.ts";
+import type { Engines } from "./query-engines.ts";
 import type { SandboxParts } from "./sandboxes.ts";
 import { answersOf } from "./exposure.ts";
 import type { ToolLoan } from "./agent.ts";
@@ -73,7 +75,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const sealPool = seals ? await (await import("./seal-pool.ts")).openSealPool(parts) : undefined;
   const auth = await createAuth(parts, storage, listen);
   const draining: DrainState = { announced: false, refusing: false };
-  const answers = await buildAnswers(plan, parts, { storage, sealPool });
+  const answers = await buildAnswers(plan, parts, { storage, sealPool, auth });
   const { query, ingest, services, isBusy, queryConfinement } = answers;
   const fabric = storage === undefined ? undefined : await buildFabric(plan, parts, storage, auth);
   const sandboxes = fabric && storage && (await buildSandboxes(plan, parts, { storage, fabric, draining, listen }));
@@ -102,7 +104,8 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
         ingest,
         access: accessOf(plan, query, auth),
         fabric: jobs,
-        exports: exportAnswers(jobs, storage),
+        exports: exportAnswers(parts, jobs, { storage, engines: answers.engines }),
+        queryEngines: query !== undefined && "forward" in query ? query : answers.engines && { here: answers.engines },
         deletion: deletionAnswers(jobs, query, storage),
         sandboxes: sandboxAnswers(plan, query, sandboxes),
         memory: memory.answers,
@@ -205,7 +208,9 @@ async function buildWorker(
   const here = query !== undefined && "here" in query ? query.here.query : undefined;
   const { dutyServices, featureDeps, workerServices } = await import("./fabric.ts");
   const remembers = memory !== undefined && "here" in memory ? memory.here.memory : undefined;
-  const jobs = await workerServices(parts, { ...storage, query: here, memory: remembers }, fabric);
+  const { queryEngines } = await import("./query-engines.ts");
+  const engines = queryEngines(parts, storage, fabric.deps);
+  const jobs = await workerServices(parts, { ...storage, query: here, engines, memory: remembers }, fabric);
   if (sandboxes === undefined) return jobs;
   const [{ sandboxDuties }, { sandboxNode }] = await Promise.all([
     import("../src/sandbox/control/duties.ts"),
@@ -398,9 +403,15 @@ function fabricAnswers(plan: Plan, query: Answerers["query"], fabric: FabricPart
 }
 
 /** Exports are jobs, and their results are in the store. */
-function exportAnswers(fabric: Answerers["fabric"], storage: Storage | undefined): Answerers["exports"] {
+function exportAnswers(
+  { log }: Parts,
+  fabric: Answerers["fabric"],
+  { storage, engines }: { storage: Storage | undefined; engines: Engines | undefined },
+): Answerers["exports"] {
   if (fabric === undefined || "forward" in fabric) return fabric;
-  return storage === undefined ? undefined : { here: { ...storage, ...fabric.here } };
+  return storage === undefined || engines === undefined
+    ? undefined
+    : { here: { ...storage, ...fabric.here, ...engines, log } };
 }
 
 /** Deletions are jobs, and their conditions are tried as queries are. */
@@ -437,6 +448,8 @@ type Answers = Pick<Answerers, "query" | "ingest"> & {
   services: readonly Service[];
   /** Has clients that read what comes go elsewhere. */
   endStreams: () => void;
+  /** Where queries are run. */
+  engines?: Engines;
   /** How query processes are kept in, where there are any. */
   queryConfinement?: string;
   /** Whether clients wait for this process to take their rows. */
@@ -447,7 +460,7 @@ type Answers = Pick<Answerers, "query" | "ingest"> & {
 async function buildAnswers(
   plan: Plan,
   parts: Parts,
-  { storage, sealPool }: { storage: Storage | undefined; sealPool: SealPool | undefined },
+  { storage, sealPool, auth }: { storage: Storage | undefined; sealPool: SealPool | undefined; auth: Auth },
 ): Promise<Answers> {
   const answers: Answers = {
     query: undefined,
@@ -472,13 +485,20 @@ async function buildAnswers(
     const { fileDropServices } = await import("./filedrop.ts");
     answers.services = [...answers.services, ...(await fileDropServices(parts, storage, { ...sealPool, budget }))];
   }
-  if (plan.query === "here") {
+  if (plan.query === "here" && auth.access !== undefined) {
+    const { queryEngines, enginesWith } = await import("./query-engines.ts");
+    const engines = queryEngines(parts, storage, auth.access);
     const { createQuery, createTails } = await import("./query.ts");
     const schemaCacheTtlMs = valuesOf(QUERY_OPTIONS, parts.config).schemaCacheTtlSecs * 1000;
-    const { service, confinement } = await createQuery(parts, storage);
+    const { service, confinement } = await createQuery(parts, storage, engines);
+    const converter = (): Promise<QueryProcesses> => Promise.resolve(service);
+    answers.engines = enginesWith(parts, storage, engines, { converter, folder: "remote" });
+    const { remote } = answers.engines;
     const { clock, log, metrics, newId } = parts;
     const tails = createTails(parts, storage, service);
-    answers.query = { here: { ...storage, query: service, tails, clock, log, metrics, newId, schemaCacheTtlMs } };
+    answers.query = {
+      here: { ...storage, query: service, remote, tails, clock, log, metrics, newId, schemaCacheTtlMs },
+    };
     answers.endStreams = () => tails.close();
     answers.queryConfinement = confinement;
   }

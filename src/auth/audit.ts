@@ -32,6 +32,8 @@ export type AuditAction =
   | "query.budget"
   | "query.cancel"
   | "query.refuse"
+  | "query_engine.add"
+  | "query_engine.remove"
   | "oauth.start"
   | "oauth.finish"
   | "worker.create"

@@ -67,6 +67,26 @@ export async function pause(clock: Clock, delayMs: number, signal: AbortSignal):
   });
 }
 
+/**
+ * What the work resolves to. The signal that it is given is aborted with `late()` when the time is up, and when `signal` is;
+ * rejects with `late()` when the work fails after the time is up, whatever it says.
+ */
+export async function withTimeLimit<T>(
+  clock: Clock,
+  { ms, late, signal }: { ms: number; late: () => Error; signal?: AbortSignal },
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const stop = new AbortController();
+  const timer = clock.after(ms, () => stop.abort(late()), { background: true });
+  try {
+    return await work(signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]));
+  } catch (error) {
+    throw stop.signal.aborted ? stop.signal.reason : error;
+  } finally {
+    timer.cancel();
+  }
+}
+
 /** A clock for tests: time stands still until `advance` moves it, running due timers in order. */
 export class ManualClock implements Clock {
   #nowMs: number;

@@ -24,7 +24,7 @@ import { lendFiles, type LentFiles } from "./scan/lend-files.ts";
 import { inputFolder, outputFolder } from "./scan/process-folders.ts";
 import type { Done, TranslatedText } from "./scan/protocol.ts";
 import type { QueryProcess } from "./scan/query-process.ts";
-import { bodyOf, checkedData, saveResult } from "./stream/result-body.ts";
+import { bodyOf, checkedData, noBytes, saveResult } from "./stream/result-body.ts";
 import type { QueryFigures, QueryLog, QueryTrace } from "./system-tables/query-log.ts";
 import { writeSystemTables, type StagedWrite } from "./system-tables/rows.ts";
 import { SYSTEM_SCHEMA, type SystemTableFile } from "./system-tables/system-tables.ts";
@@ -248,7 +248,7 @@ export class Attempt {
     const answer = { rows, columns, snapshot: this.#plan.head.id, ...renderOf(this.#kql) };
     if (saveTo === undefined) return { ...answer, body: await bodyOf(own, signal) };
     await saveResult(own, saveTo);
-    return { ...answer, body: none() };
+    return { ...answer, body: noBytes() };
   }
 
   /** Has the process forget a query that will not run, so that it stays good for the next one. */

@@ -1,8 +1,9 @@
 import type { Feature } from "../feature/feature.ts";
 import type { ExportDeps, QueryDeps } from "./routes/deps.ts";
+import type { QueryEngineDeps } from "./routes/query-engines.ts";
 
-/** Queries, and the exports of their results. */
-export const QUERY: Feature<{ query: QueryDeps; exports: ExportDeps }> = {
+/** Queries, the exports of their results, and the query engines of others. */
+export const QUERY: Feature<{ query: QueryDeps; exports: ExportDeps; queryEngines: QueryEngineDeps }> = {
   name: "query",
   title: "Queries",
   options: async () => {
@@ -16,13 +17,16 @@ export const QUERY: Feature<{ query: QueryDeps; exports: ExportDeps }> = {
     sql: () => import("./commands/sql.ts"),
     kql: () => import("./commands/kql.ts"),
     tail: () => import("./commands/tail.ts"),
+    "query-engine": () => import("./commands/query-engine.ts"),
   },
+  migrations: async () => (await import("./engines/tables.ts")).QUERY_MIGRATIONS,
   routes: async () => {
     const { FLIGHT_ROUTES } = await import("./flight/routes.ts");
-    const { EXPORT_ROUTES, QUERY_ROUTES } = await import("./routes/query-routes.ts");
+    const { EXPORT_ROUTES, QUERY_ENGINE_ROUTES, QUERY_ROUTES } = await import("./routes/query-routes.ts");
     return [
       { name: "query", answeredBy: "query", routes: QUERY_ROUTES },
       { name: "exports", answeredBy: "exports", routes: EXPORT_ROUTES },
+      { name: "query engines", answeredBy: "queryEngines", routes: QUERY_ENGINE_ROUTES },
       { name: "flight", answeredBy: "query", routes: FLIGHT_ROUTES },
     ];
   },

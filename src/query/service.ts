@@ -8,8 +8,11 @@ import { Attempt, type AttemptDeps, type AttemptTools, type Outcome, type QueryC
 import { Admission } from "./budgets/admission.ts";
 import { budgetError, budgetOf, loweredBudget } from "./budgets/budget.ts";
 import { LargeTexts } from "./budgets/large-texts.ts";
+import { supervise } from "./budgets/supervision.ts";
 import { Watchdog } from "./budgets/watchdog.ts";
-import type { QueryRequest, QueryResult, QueryService } from "./contract/query.ts";
+import type { QueryRequest, QueryResult } from "./contract/query.ts";
+import type { Conversion, Converted, QueryProcesses } from "./contract/engines.ts";
+import { converted } from "./conversion.ts";
 import { createExtentFetcher } from "./fetch/fetch.ts";
 import type { QueryAudit } from "./query-audit.ts";
 import { databaseNotFound } from "./resolve/not-found.ts";
@@ -50,20 +53,26 @@ export type QueryServiceOptions = AttemptDeps & {
   node?: string;
   /** How long the catalog believes that, unless it is said again. */
   holdTtlMs?: number;
+  /** Query engines of others, for which a query may be small that is too large here. */
+  engineNames?: () => Promise<readonly string[]>;
 };
 
-export type ClosableQueryService = QueryService & {
+export type ClosableQueryService = QueryProcesses & {
   /** Kills what runs. */
   close(): Promise<void>;
 };
 
 export function createQueryService(options: QueryServiceOptions): ClosableQueryService {
   const service = new Queries(options);
-  return { run: (request) => service.run(request), close: () => service.close() };
+  return {
+    run: (request) => service.run(request),
+    convert: (conversion) => service.convert(conversion),
+    close: () => service.close(),
+  };
 }
 
 /** Callers do not wait for each other, nor for themselves in another database. */
-function tenantOf({ caller, database }: QueryRequest): string {
+function tenantOf({ caller, database }: Pick<QueryRequest, "database"> & Pick<Conversion, "caller">): string {
   return `${caller.subject}\0${database}`;
 }
 
@@ -155,7 +164,8 @@ class Queries {
       metrics.queryRows.inc(answer.rows);
       if (request.saveTo !== undefined) trace.streamed();
       return { ...answer, body: watchedBody(body, () => trace.streamed()) };
-    } catch (error) {
+    } catch (thrown) {
+      const error = await this.#pointingElsewhere(thrown, request);
       trace.end(error);
       this.#options.audit?.failed(request, error);
       outcome = error instanceof EngineError ? error.code : "internal";
@@ -165,6 +175,53 @@ class Queries {
       permit.leave();
       metrics.queriesRunning.set(this.#admission.state.inFlight);
       metrics.queryDuration.observe({ outcome }, (clock.monotonicMs() - startedMs) / 1000);
+    }
+  }
+
+  /** A query that reads more than it may is told where else it can run. */
+  async #pointingElsewhere(error: unknown, { caller }: QueryRequest): Promise<unknown> {
+    const { engineNames, log } = this.#options;
+    const mayBeSent = budgetOf(error)?.name === "object_store_bytes" && caller.databases === undefined;
+    if (!(error instanceof EngineError) || !mayBeSent || engineNames === undefined) return error;
+    try {
+      const names = await engineNames();
+      if (names.length === 0) return error;
+      const hint = `a query engine can take it, in its own SQL: send it with X-Engine-Run-On: ${names.join(" or ")}`;
+      return new EngineError(error.code, error.message, { ...error.details, hint });
+    } catch (failure) {
+      log.warn({ err: failure }, "it is not known which query engines there are");
+      return error;
+    }
+  }
+
+  /** Takes the place and the memory of a query; its time, and who waits for it, are for the caller to say. */
+  async convert(conversion: Conversion): Promise<Converted> {
+    const { pool, metrics } = this.#options;
+    const { signal } = conversion;
+    const budget = loweredBudget(this.#options, conversion.budget);
+    const permit = this.#admission.enter({ tenant: tenantOf(conversion), memoryBytes: budget.memoryBytes });
+    const { queriesRunning } = QUERY_METRICS.of(metrics);
+    queriesRunning.set(this.#admission.state.inFlight);
+    try {
+      await permit.reserve(signal);
+      // Of files on this machine it takes long only where there is much of it: then it waits for its turn among such.
+      if (!permit.grow()) {
+        permit.outgrow();
+        await permit.reserve(signal);
+      }
+      const child = await pool.lease(signal);
+      const supervision = supervise({ ...this.#options, ...this.#tools, child, stop: signal, permit, budget });
+      try {
+        return await converted(child, conversion, budget);
+      } catch (error) {
+        throw supervision.reasonOf(error);
+      } finally {
+        supervision.end();
+        pool.release(child);
+      }
+    } finally {
+      permit.leave();
+      queriesRunning.set(this.#admission.state.inFlight);
     }
   }
 

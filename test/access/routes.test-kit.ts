@@ -13,6 +13,7 @@ export const ROUTES: readonly Route[] = await engineRoutes({
   access: elsewhere,
   fabric: elsewhere,
   exports: elsewhere,
+  queryEngines: elsewhere,
   deletion: elsewhere,
   memory: elsewhere,
   graph: elsewhere,

@@ -1,5 +1,5 @@
 import { jsonRequest, type TestCaller } from "./world.test-kit.ts";
-import type { Sample } from "./sample.test-kit.ts";
+import { newName, type Sample } from "./sample.test-kit.ts";
 
 const ROOT = "/iceberg/v1";
 const IN_A = `${ROOT}/namespaces/a`;
@@ -15,7 +15,13 @@ const refused = (method: string, path: string): Sample => ({
   answer: () => 405,
 });
 
-/** Of Iceberg's catalog protocol. */
+const ENGINES = "/v1/admin/query-engines";
+const newQueryEngine = () => ({ name: newName(), kind: "trino", url: "http://127.0.0.1:1", catalog: "lake" });
+/** An engine sees all databases. */
+const ofAllDatabases = (status: number) => (caller: TestCaller | undefined) =>
+  caller?.limit === "none" ? status : 403;
+
+/** Of Iceberg's catalog protocol, and of the engines that read by it. */
 export const OPEN_TABLE_SAMPLES: Readonly<Record<string, Sample>> = {
   "GET /iceberg/v1/config": get(`${ROOT}/config`, ok),
   "GET /iceberg/v1/namespaces": get(`${ROOT}/namespaces`, ok),
@@ -37,4 +43,24 @@ export const OPEN_TABLE_SAMPLES: Readonly<Record<string, Sample>> = {
   "POST /iceberg/v1/transactions/commit": refused("POST", `${ROOT}/transactions/commit`),
   "POST /iceberg/v1/namespaces/{namespace}/views": refused("POST", `${IN_A}/views`),
   "POST /iceberg/v1/oauth/tokens": refused("POST", `${ROOT}/oauth/tokens`),
+  "GET /v1/admin/query-engines": { request: () => ({ method: "GET", path: ENGINES }), answer: ofAllDatabases(200) },
+  "POST /v1/admin/query-engines": {
+    request: () => jsonRequest("POST", ENGINES, newQueryEngine()),
+    answer: ofAllDatabases(201),
+  },
+  "POST /v1/admin/query-engines/{name}/test": {
+    request: async (world) => {
+      const { name } = await world.admin("POST", ENGINES, newQueryEngine());
+      return jsonRequest("POST", `${ENGINES}/${String(name)}/test`, {});
+    },
+    // Nothing answers there.
+    answer: ofAllDatabases(502),
+  },
+  "DELETE /v1/admin/query-engines/{name}": {
+    request: async (world) => {
+      const { name } = await world.admin("POST", ENGINES, newQueryEngine());
+      return { method: "DELETE", path: `${ENGINES}/${String(name)}` };
+    },
+    answer: ofAllDatabases(200),
+  },
 };

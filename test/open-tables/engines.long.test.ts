@@ -156,6 +156,76 @@ describe.skipIf(folder === undefined || !isThere || lacks("S3 server"))("with ev
     });
   }, 120_000);
 
+  test("a query that its budget refuses here is answered by Trino, of the rows that were published for it", async () => {
+    const named = { name: "trino", kind: "trino", url: trino.url, catalog: "bucket" };
+    expect(await bucket.json("admin", "POST", "/v1/admin/query-engines", named)).toMatchObject({ httpStatus: 201 });
+    expect(await bucket.json("admin", "POST", "/v1/admin/query-engines/trino/test")).toMatchObject({ ok: true });
+    const table = { "X-Database": DATABASE, "X-Table": "fresh", "Content-Type": "application/x-ndjson" };
+    const rows = Array.from({ length: 100 }, (_, n) => ({ n, at: "2024-01-01T00:00:00.123456Z", text: `t${n % 7}` }));
+    expect((await bucket.send("admin", "POST", "/v1/ingest", ndjson(rows), table)).status).toBe(200);
+    const sql =
+      "SELECT text, count(*) AS rows, max(at) AS at, array_agg(n ORDER BY n DESC) AS ns FROM fresh GROUP BY 1 ORDER BY 1";
+    const post = async (path: string, headers: Record<string, string>, body = sql) => {
+      const answer = await bucket.send("admin", "POST", path, body, { "X-Database": DATABASE, ...headers });
+      return [answer.status, await answer.text()] as const;
+    };
+    const [status, refused] = await post("/v1/query", { "X-Engine-Max-Object-Store-Bytes": "0" });
+    expect([status, refused]).toEqual([429, expect.stringContaining("send it with X-Engine-Run-On: trino")]);
+
+    const asked = { query: sql, database: DATABASE, run_on: "trino", publish: ["fresh"] };
+    const { id } = await bucket.json("admin", "POST", "/v1/exports", asked);
+    const exported = () => bucket.json("admin", "GET", `/v1/exports/${String(id)}`);
+    await eventually(async () => ["done", "failed"].includes(String((await exported())["status"])), 120_000);
+    expect(await exported()).toMatchObject({ status: "done", rows: 7, columns: ["text", "rows", "at", "ns"] });
+    // The same rows, in the same words, as the server itself gives.
+    const there = await post("/v1/query", { "X-Engine-Run-On": "trino" });
+    expect(there).toEqual(await post("/v1/query", {}));
+    expect(there[0]).toBe(200);
+  }, 240_000);
+
+  test("Trino itself refuses what writes, and ends what is cancelled", async () => {
+    const sent = async (text: string, more: RequestInit = {}) => {
+      const headers = {
+        Authorization: `Bearer ${placeOf(bucket).token}`,
+        "X-Engine-Run-On": "trino",
+        "X-Database": DATABASE,
+      };
+      const answer = await fetch(`${bucket.url}/v1/query`, { method: "POST", body: text, headers, ...more });
+      return [answer.status, await answer.text()] as const;
+    };
+    for (const text of [
+      "INSERT INTO fresh (n) VALUES (1)",
+      "CREATE TABLE other AS SELECT 1 AS a",
+      "DROP TABLE fresh",
+      "EXPLAIN ANALYZE DELETE FROM fresh",
+      "EXECUTE IMMEDIATE 'DROP TABLE fresh'",
+      "CALL bucket.system.rollback_to_snapshot('d', 'fresh', 1)",
+      "CALL system.runtime.kill_query('x', 'y')",
+      "COMMIT",
+      "START TRANSACTION",
+      "SELECT 1; SELECT 2",
+    ]) {
+      expect([text, (await sent(text))[0]]).toEqual([text, 400]);
+    }
+    const marker = "of the test that leaves";
+    const long =
+      `SELECT count(*) AS "${marker}" FROM UNNEST(sequence(1, 10000)) a(x), UNNEST(sequence(1, 10000)) b(y), ` +
+      "UNNEST(sequence(1, 1000)) c(z) WHERE x * y % 7 = z";
+    const stateOf = async () =>
+      await rowsOf(
+        "its queries",
+        trino.client.ask({
+          run: `SELECT state, error_code FROM system.runtime.queries WHERE query LIKE 'SELECT count(*) AS "${marker}%'`,
+        }),
+      );
+    const stop = new AbortController();
+    const left = sent(long, { signal: stop.signal });
+    await eventually(async () => (await stateOf())[0]?.[0] === "RUNNING");
+    stop.abort();
+    await expect(left).rejects.toThrow("abort");
+    await eventually(async () => (await stateOf())[0]?.[1] === "USER_CANCELED");
+  }, 240_000);
+
   /** At once: each server's clients wait for each other, but not for those of the other server. */
   async function forBoth(check: (services: Services, readers: readonly Reader[]) => Promise<void>): Promise<void> {
     const both = await Promise.allSettled([check(local, onDisk), check(bucket, onBucket)]);

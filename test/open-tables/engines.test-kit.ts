@@ -95,7 +95,7 @@ export function startClickHouse(folder: string, place: Place, home: string): Eng
 
 const firstStatement = (block: string): string => block.split(";")[0] ?? "";
 
-export type Trino = { client: Engine; stop(): Promise<void> };
+export type Trino = { url: string; client: Engine; stop(): Promise<void> };
 
 /** Trino with catalogs by their names, each given by its properties. */
 export async function startTrino(folder: string, catalogs: Record<string, string>): Promise<Trino> {
@@ -162,6 +162,7 @@ export async function startTrino(folder: string, catalogs: Record<string, string
   }
   const client = startClient<EngineAsk>(join(folder, "bin/python"), [SCRIPT, "trino", JSON.stringify({ port })]);
   return {
+    url: `http://127.0.0.1:${port}`,
     client,
     async stop() {
       client.close();

@@ -68,6 +68,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   refresh_tokens: "they belong to sessions",
   oauth_flows: "sign-ins that are under way",
   dreaming_remote: "dreams under way on workers, which begin anew when the leases have ended",
+  remote_queries: "queries that run elsewhere at that moment",
   publish_requests: "what somebody waits for at that moment",
   open_snapshots: "what is listed in the store for other programs is not backed up, and is listed anew",
   oauth_device_flows: "sign-ins that are under way",

@@ -15,17 +15,22 @@ export const register: RegisterCommand = (program, context) => {
         "statements of many lines, and commands that \\? lists; Ctrl-C cancels a query.",
     )
     .argument("[text]", "the query, or several with ; between; - reads them from standard input");
-  withExamples(addQueryOptions(command), [
+  addQueryOptions(command).option("--run-on <engine>", "a query engine to run them on, in its own SQL");
+  withExamples(command, [
     "engine sql",
     "engine sql 'SELECT count(*) FROM events'",
     "engine sql --db logs -o csv 'SELECT * FROM requests LIMIT 10' > requests.csv",
+    "engine sql --run-on trino 'SELECT approx_distinct(user_id) FROM requests'",
     "engine sql --timeout 5 -o parquet -f report.sql > report.parquet",
-  ]).action(context.action((text: string | undefined, options: QueryOptions) => sql(context, text, options)));
+  ]).action(context.action((text: string | undefined, options: SqlOptions) => sql(context, text, options)));
 };
 
-function sql(context: CliContext, argument: string | undefined, options: QueryOptions): Promise<number> {
+type SqlOptions = QueryOptions & { runOn?: string };
+
+function sql(context: CliContext, argument: string | undefined, options: SqlOptions): Promise<number> {
   const asked = { command: "sql", argument, options, hasShell: true };
-  return withQueryCommand(context, asked, async ({ run, text, home }) => {
+  return withQueryCommand(context, asked, async ({ run: here, text, home }) => {
+    const run = options.runOn === undefined ? here : { ...here, engine: options.runOn };
     if (text !== undefined) return await runAll(context, run, text);
     return await (await import("./sql/shell.ts")).runShell(context, run, home);
   });

@@ -14,6 +14,7 @@ import { openFilesystemStore } from "../../io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
 import { createExportSweep, EXPORT_KEPT_MS } from "./sweep.ts";
 import { createQueryExport, QUERY_EXPORT } from "./export.ts";
+import { NO_ENGINES } from "./no-engines.test-kit.ts";
 import { createQueryHarness, type QueryHarness } from "../query.test-kit.ts";
 
 const COLUMNS = [
@@ -42,7 +43,7 @@ function exportJob(query: string, job: Partial<StandInJob> = {}, asked: Record<s
 
 async function run(job: StandInJob, options: { maxBytes?: number } = {}): Promise<Record<string, unknown>> {
   const newId = uuidV7Source(systemClock, systemRandom);
-  const ports = { query: async () => harness.service, store, newId };
+  const ports = { ...NO_ENGINES, query: async () => harness.service, store, newId };
   const handler = createQueryExport(ports, { keyPrefix: "engine", tempDir: tempDir(), ...options });
   return (await handler.run(job)) as Record<string, unknown>;
 }
@@ -103,7 +104,7 @@ test("a server that is full is asked again later, one whose queries fail not for
   const failing = async (code: ErrorCode, attempt: number): Promise<unknown> => {
     const error = new EngineError(code, "so it is", { headers: { "Retry-After": "1" } });
     const query = async () => ({ run: () => Promise.reject(error) });
-    const ports = { query, store, newId: uuidV7Source(systemClock, systemRandom) };
+    const ports = { ...NO_ENGINES, query, store, newId: uuidV7Source(systemClock, systemRandom) };
     const handler = createQueryExport(ports, { keyPrefix: "engine", tempDir: tempDir() });
     return handler.run(exportJob("SELECT 1", { attempt })).catch((thrown: JobFailure) => thrown.failure);
   };

@@ -10,7 +10,11 @@ import { checkJobDatabase } from "../../fabric/job-database.ts";
 import type { JobKind } from "../../fabric/kinds.ts";
 import { objectKeys, type ObjectStore } from "../../io/objectstore/objectstore.ts";
 import { BUDGET_MINIMUMS } from "../budgets/budget.ts";
+import type { EngineProgress } from "../contract/engines.ts";
 import { QUERY_LANGUAGES, type QueryService } from "../contract/query.ts";
+import type { RemoteJobs } from "../engines/remote-jobs.ts";
+import type { RemoteQueries } from "../engines/remote-queries.ts";
+import { checkRemote, publishedTables } from "./remote.ts";
 
 /**
  * The job that runs a query and leaves its result in the object store, as Parquet (zstd). The query is the owner's, with
@@ -28,11 +32,27 @@ export const exportBudgets = z.strictObject({
   max_object_store_bytes: budget(BUDGET_MINIMUMS.objectStoreBytes),
 });
 
+/** What an export says of the query engine that it runs on. */
+export const remoteFields = {
+  run_on: z
+    .string()
+    .min(1)
+    .max(100)
+    .optional()
+    .describe("Name of a query engine, to which the text goes as it is. For callers of all databases."),
+  publish: z
+    .array(z.string().min(1).max(511))
+    .max(100)
+    .optional()
+    .describe("Tables (`table` or `database.table`) whose rows are published before; takes the role `write`."),
+};
+
 const exportPayload = z.strictObject({
   query: z.string().min(1),
   language: z.enum(QUERY_LANGUAGES).default("sql"),
   database: z.string().min(1).max(255),
   budgets: exportBudgets.default({}),
+  ...remoteFields,
 });
 
 export const QUERY_EXPORT: JobKind = {
@@ -63,6 +83,10 @@ const MAX_FAILED_ATTEMPTS = 3;
 export type QueryExportPorts = {
   /** Made when the first export needs it. */
   query: () => Promise<QueryService>;
+  remote: Pick<RemoteQueries, "run">;
+  remoteJobs: Pick<RemoteJobs, "begun" | "ended" | "endAll">;
+  /** Has a table's rows published, and waits for it. */
+  publish: (table: { database: string; name: string }, signal: AbortSignal) => Promise<void>;
   store: Pick<ObjectStore, "putFile">;
   newId: IdSource;
 };
@@ -98,13 +122,12 @@ export function createQueryExport(ports: QueryExportPorts, options: QueryExportO
 async function exportTo(
   path: string,
   job: RunningJob,
-  { query, store }: QueryExportPorts,
+  ports: QueryExportPorts,
   { keyPrefix, maxBytes = MAX_EXPORT_BYTES }: QueryExportOptions,
 ): Promise<z.output<typeof exportResult>> {
   const asked = readPayload(exportPayload, job);
   checkJobDatabase(job, asked.database);
-  job.progress({ phase: "query" });
-  const { rows, columns } = await runQuery(await query(), job, asked, path);
+  const { rows, columns } = await answered(path, job, asked, { ...ports, maxBytes });
   const { size: bytes } = await stat(path);
   if (bytes > maxBytes) {
     throw new JobFailure({ error: `the result has ${bytes} bytes; an export may have ${maxBytes}` });
@@ -112,14 +135,75 @@ async function exportTo(
   job.progress({ phase: "upload", rows, bytes });
   const database = foldName(asked.database);
   const key = objectKeys.exported({ prefix: keyPrefix, database, jobId: job.id, fence: job.fence });
-  await store.putFile(key, path, { signal: job.signal });
+  await ports.store.putFile(key, path, { signal: job.signal });
   return { key, rows, bytes, columns: firstNames(columns) };
+}
+
+type Asked = z.output<typeof exportPayload>;
+
+async function answered(
+  path: string,
+  job: RunningJob,
+  asked: Asked,
+  ports: QueryExportPorts & { maxBytes: number },
+): Promise<{ rows: number; columns: readonly string[] }> {
+  const { run_on: engine } = asked;
+  if (engine !== undefined) return await runRemotely(path, job, { ...asked, engine }, ports);
+  job.progress({ phase: "query" });
+  return await runQuery(await ports.query(), job, asked, path);
+}
+
+/** On a query engine, with the rows published before that it is to see. */
+async function runRemotely(
+  path: string,
+  job: RunningJob,
+  { engine, ...asked }: Asked & { engine: string },
+  { remote, remoteJobs, publish, maxBytes }: QueryExportPorts & { maxBytes: number },
+): Promise<{ rows: number; columns: readonly string[] }> {
+  const { id, owner, signal, attempt } = job;
+  const { query: text, database, budgets } = asked;
+  checkRemote({ ...asked, run_on: engine }, owner);
+  // What a holder before has begun, which is not there any more.
+  await remoteJobs.endAll(id);
+  for (const table of publishedTables(asked)) {
+    job.progress({ phase: "publish", table: `${table.database}.${table.name}` });
+    await publish(table, signal);
+  }
+  job.progress({ phase: "query", engine });
+  let begun: string | undefined;
+  try {
+    return await remote.run({
+      engine,
+      text,
+      database,
+      caller: owner,
+      requestId: id,
+      format: "parquet",
+      saveTo: path,
+      budget: { wallMs: budgets.max_wall_clock_ms, memoryBytes: budgets.max_memory_bytes },
+      maxBytes,
+      signal,
+      onBegun: async (queryId) => {
+        begun = queryId;
+        await remoteJobs.begun(id, { engine, queryId });
+      },
+      onProgress: (progress) => job.progress({ phase: "query", engine, query_id: begun, ...shown(progress) }),
+    });
+  } catch (error) {
+    throw error instanceof EngineError ? failureOf(error, attempt) : error;
+  } finally {
+    if (begun !== undefined) await remoteJobs.ended(id, begun);
+  }
+}
+
+function shown({ state, percent, rowsRead, rows }: EngineProgress & { rows: number }): object {
+  return { state, percent, rows_read: rowsRead, rows };
 }
 
 async function runQuery(
   query: QueryService,
   { id, owner, signal, attempt }: RunningJob,
-  { query: text, language, database, budgets }: z.output<typeof exportPayload>,
+  { query: text, language, database, budgets }: Asked,
   saveTo: string,
 ): Promise<{ rows: number; columns: readonly string[] }> {
   const budget = {
@@ -139,7 +223,8 @@ function failureOf(error: EngineError, attempt: number): Error {
   const { code, message } = error;
   // A client would come back as soon as it may; a job has time.
   if (code === "too_many_requests") return new JobFailure({ error: message, retryable: true });
-  if (code === "query_failed") return new JobFailure({ error: message, retryable: attempt < MAX_FAILED_ATTEMPTS });
+  if (code === "query_failed" || code === "engine_failed")
+    return new JobFailure({ error: message, retryable: attempt < MAX_FAILED_ATTEMPTS });
   return error;
 }
 

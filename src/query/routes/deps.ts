@@ -5,12 +5,16 @@ import type { Log } from "../../core/log.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Fabric } from "../../fabric/fabric.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
-import type { QueryService } from "../contract/query.ts";
+import type { QueryProcesses } from "../contract/engines.ts";
+import type { RemoteJobs } from "../engines/remote-jobs.ts";
+import type { EngineRegistry } from "../engines/registry.ts";
+import type { RemoteQueries } from "../engines/remote-queries.ts";
 import type { Tails } from "../tail/tails.ts";
 
 /** What queries, and reads of the catalog, work with. */
 export type QueryDeps = {
-  query: QueryService;
+  query: QueryProcesses;
+  remote: RemoteQueries;
   catalog: Catalog;
   clock: Clock;
   schemaCacheTtlMs: number;
@@ -26,4 +30,7 @@ export type ExportDeps = {
   catalog: Catalog;
   store: ObjectStore;
   clock: Clock;
+  engines: Pick<EngineRegistry, "find">;
+  remoteJobs: Pick<RemoteJobs, "endAll">;
+  log: Log;
 };

@@ -6,7 +6,9 @@ import { EngineError } from "../../core/errors.ts";
 import { JOB_STATUSES, type Job } from "../../fabric/job.ts";
 import { ObjectNotFound, rangeOf, type GetOptions, type ObjectStore } from "../../io/objectstore/objectstore.ts";
 import { EXPORT_KEPT_MS } from "../exports/sweep.ts";
-import { exportBudgets, exportResult, QUERY_EXPORT } from "../exports/export.ts";
+import { existingTable } from "../../auth/existing-table.ts";
+import { exportBudgets, exportResult, QUERY_EXPORT, remoteFields } from "../exports/export.ts";
+import { checkRemote, publishedTables } from "../exports/remote.ts";
 import { RESULT_FORMATS } from "../stream/formats.ts";
 import { databaseNotFound } from "../resolve/not-found.ts";
 import { defineRoute, jsonResponse } from "../../server/route.ts";
@@ -25,7 +27,12 @@ const exportBody = z.object({
   created_by: z.string(),
   created_at: z.string(),
   finished_at: z.string().nullable(),
-  progress: z.unknown().describe("`{phase, rows?, bytes?}`: `query`, then `upload`."),
+  progress: z
+    .unknown()
+    .describe(
+      "`{phase, rows?, bytes?}`: `query`, then `upload`. On a query engine `publish` with `table` before, and `query` with " +
+        "`engine`, its own `query_id` and `state`, `percent` and `rows_read`.",
+    ),
   error: z.string().nullable().describe("Why it failed, or why it is tried again."),
   key: z.string().nullable().describe("Of the object in the store, once it is done."),
   rows: z.int().nullable(),
@@ -48,23 +55,38 @@ export const createExportRoute = defineRoute({
   path: "/v1/exports",
   summary: "Run a query and keep its result as a Parquet file",
   description:
-    "The query runs as a job, with the rights of the caller and under the same budgets as any query. The result can be " +
-    "fetched for seven days.",
+    "The query runs as a job, with the rights of the caller and under the same budgets as any query, or with `run_on` on a " +
+    "query engine that an admin has named. The result can be fetched for seven days.",
   headers: z.object({ "x-database": databaseHeader }),
   json: z.strictObject({
     query: z.string().min(1).describe("The text of one query."),
     language: z.enum(QUERY_LANGUAGES).optional().describe("`sql` unless given."),
     database: z.string().min(1).max(255).optional().describe("Goes before `X-Database`."),
-    budgets: exportBudgets.optional().describe("May only lower the server's."),
+    budgets: exportBudgets
+      .optional()
+      .describe("May only lower the server's. Time on a query engine has no other bound than this."),
+    ...remoteFields,
   }),
   responses: [{ status: 202, ...oneExport }],
-  errors: ["database_not_found", "body_too_large", "too_many_requests", "insufficient_storage"],
+  errors: [
+    "database_not_found",
+    "table_not_found",
+    "not_found",
+    "body_too_large",
+    "too_many_requests",
+    "insufficient_storage",
+  ],
   handler:
     (deps: ExportDeps) =>
     async ({ caller, headers, json }) => {
       const { database = headers["x-database"], ...asked } = json;
       const known = mayUseDatabase(caller, database) && (await deps.catalog.database(database)) !== undefined;
       if (!known) throw await databaseNotFound(deps.catalog, { caller, database });
+      checkRemote({ ...asked, database }, caller);
+      if (asked.run_on !== undefined) await deps.engines.find(asked.run_on);
+      for (const table of publishedTables({ ...asked, database })) {
+        await existingTable(deps.catalog, caller, table.database, table.name);
+      }
       await checkWaiting(deps, caller);
       const request = { kind: QUERY_EXPORT.name, database, payload: { ...asked, database } };
       const { job } = await deps.fabric.enqueue(request, caller);
@@ -143,7 +165,12 @@ export const cancelExportRoute = defineRoute({
     (deps: ExportDeps) =>
     async ({ caller, params }) => {
       const { id } = await visible(deps, params.id, caller);
-      return jsonResponse(200, bodyOf(await deps.fabric.cancel(id), deps));
+      const job = await deps.fabric.cancel(id);
+      // Whoever has the job ends its query too, but may be gone. The job is cancelled in any case.
+      await deps.remoteJobs.endAll(id).catch((error: unknown) => {
+        deps.log.warn({ err: error, jobId: id }, "a cancelled query of a query engine was not ended");
+      });
+      return jsonResponse(200, bodyOf(job, deps));
     },
 });
 

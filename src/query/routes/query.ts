@@ -13,6 +13,8 @@ import { QUERY_LANGUAGES } from "../contract/query.ts";
 import { RENDER_HEADER, renderHeader } from "../stream/render.ts";
 import type { QueryDeps } from "./deps.ts";
 import { jsonInput, queryInput, textInput, type QueryInput } from "./query-input.ts";
+import { checkMaySend } from "../engines/remote-queries.ts";
+import { databaseNotFound } from "../resolve/not-found.ts";
 import { SQL_ERRORS } from "./sql-errors.ts";
 import { databaseHeader } from "../../server/schemas.ts";
 
@@ -57,6 +59,16 @@ const common = {
   errors: [...SQL_ERRORS, "not_acceptable", "cancelled", "insufficient_storage"],
 } as const;
 
+const runOn = {
+  "x-engine-run-on": z
+    .string()
+    .optional()
+    .describe(
+      "Name of a query engine, to which the text goes as it is, in that engine's own SQL; names without a schema are of " +
+        "the database. For callers of all databases; the answer has at most 64 MiB of text.",
+    ),
+};
+
 export const queryRoute = defineRoute({
   ...common,
   method: "POST",
@@ -67,7 +79,7 @@ export const queryRoute = defineRoute({
     '`{"query": "…", "params": {"name": value}}`; values are texts, numbers, booleans, null and arrays of such, and ' +
     `\`params\` may be an array for \`$1\`, \`$2\`. ${KQL}`,
   query: z.object({ explain }),
-  headers: z.object({ "x-database": databaseHeader, ...budgetHeaders }),
+  headers: z.object({ "x-database": databaseHeader, ...runOn, ...budgetHeaders }),
   body: {
     types: ["application/sql", "application/x-kql", "text/plain", "application/json"],
     description: "The query's text, at most 16 MiB.",
@@ -82,13 +94,23 @@ export const queryRoute = defineRoute({
         .describe("Values by name, or of `$1`, `$2` and `?`."),
     }),
   },
-  errors: [...common.errors, "bad_request_body", "body_too_large", "unsupported_media_type"],
+  errors: [
+    ...common.errors,
+    "bad_request_body",
+    "body_too_large",
+    "unsupported_media_type",
+    "not_found",
+    "engine_failed",
+    "not_configured",
+  ],
   handler: (deps: QueryDeps) => async (call) => {
     const { request, headers, query, bodyType } = call;
     const bytes = await readDecodedBody(request, LIMITS.queryBodyBytes);
     const language = bodyType === "application/x-kql" ? "kql" : "sql";
     const input = bodyType === "application/json" ? jsonInput(request, bytes) : textInput(request, bytes, language);
-    return await run(deps, call, { ...input, ...query, database: headers["x-database"], budget: headers });
+    const asked = { ...input, ...query, database: headers["x-database"], budget: headers };
+    const engine = headers["x-engine-run-on"];
+    return engine === undefined ? await run(deps, call, asked) : await runOnEngine(deps, call, { ...asked, engine });
   },
 });
 
@@ -118,6 +140,39 @@ export const queryByAddressRoute = defineRoute({
     return await run(deps, call, { ...input, explain: query.explain, database, budget: headers });
   },
 });
+
+const MAX_REMOTE_BYTES = 64 * 1024 * 1024;
+
+async function runOnEngine(
+  { remote, catalog }: QueryDeps,
+  call: Call,
+  { engine, text, language, parameters, database, budget, explain }: Asked & { engine: string },
+): Promise<HttpResponse> {
+  const { request, requestId, caller, clientAddress: address } = call;
+  const isAsItIs = language === "sql" && parameters.size === 0 && explain === undefined;
+  if (!isAsItIs) {
+    const message = "a query engine is sent the text as it is: without parameters, KQL or explain";
+    throw new EngineError("invalid_parameter", message);
+  }
+  checkMaySend(caller);
+  if ((await catalog.database(database)) === undefined) throw await databaseNotFound(catalog, { caller, database });
+  const format = formatOf(preferredType(MEDIA_TYPES, request.header("accept")));
+  const { wallMs, memoryBytes } = askedBudget(budget);
+  const { rows, body } = await remote.run({
+    engine,
+    text,
+    database,
+    caller,
+    address,
+    requestId,
+    format,
+    budget: { wallMs: Math.min(wallMs ?? Infinity, remote.wallMs), memoryBytes },
+    maxBytes: MAX_REMOTE_BYTES,
+    signal: request.signal,
+  });
+  const { contentType } = RESULT_FORMATS[format];
+  return { status: 200, headers: { "Content-Type": contentType, "X-Engine-Rows": String(rows), Vary: "Accept" }, body };
+}
 
 type Asked = QueryInput & { database: string; budget: BudgetHeaders; explain?: "true" | "false" | undefined };
 

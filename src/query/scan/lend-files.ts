@@ -53,9 +53,20 @@ const LINKS_AT_ONCE = 64;
 
 /** An extent that is not there has no link: the process says so. */
 export async function lendFiles(folder: string, tables: readonly ResolvedTable[]): Promise<LentFiles> {
+  const paths = tables.flatMap(({ extents }) => extents.map(({ path }) => path));
+  const { links, release } = await lendPaths(folder, paths);
+  const lent = (extent: LocalExtent): LocalExtent => ({ ...extent, path: links.get(extent.path) ?? extent.path });
+  return { tables: tables.map((table) => ({ ...table, extents: table.extents.map(lent) })), release };
+}
+
+/** The same for any files: `links` has the path that the process opens by the file's own. */
+export async function lendPaths(
+  folder: string,
+  paths: readonly string[],
+): Promise<{ links: ReadonlyMap<string, string>; release: () => Promise<void> }> {
   const links = new Map<string, string>();
   const taken = new Set<string>();
-  for (const { path } of tables.flatMap(({ extents }) => extents)) {
+  for (const path of paths) {
     if (links.has(path)) continue;
     const name = freeName(basename(path), taken);
     taken.add(name);
@@ -68,8 +79,7 @@ export async function lendFiles(folder: string, tables: readonly ResolvedTable[]
     await release();
     throw error;
   }
-  const lent = (extent: LocalExtent): LocalExtent => ({ ...extent, path: links.get(extent.path) ?? extent.path });
-  return { tables: tables.map((table) => ({ ...table, extents: table.extents.map(lent) })), release };
+  return { links, release };
 }
 
 /** The names of extents are their ids; a table read at two snapshots may have one extent in two files. */

@@ -1,4 +1,5 @@
 import type { ErrorRecord } from "../../core/errors.ts";
+import type { ForeignRows } from "../contract/engines.ts";
 import type { ResolvedTable } from "../contract/tables.ts";
 import type { KqlType } from "../kql/contract.ts";
 import type { QueryParameters } from "../parse/parameters.ts";
@@ -17,6 +18,9 @@ import type { QueryUsage } from "./usage.ts";
  *                              ←     needs {tables}          or failed
  *     run {tables} or drop     →
  *                              ←     done {file, rows}       or failed;  dropped
+ *
+ *     convert {rows}           →
+ *                              ←     done {file, rows}       or failed
  *
  * `cancel` may come at any time, and has no answer of its own: what is under way ends early, with its answer or as failed.
  * Messages travel by structured clone; nanoseconds are bigints.
@@ -54,7 +58,10 @@ export type RunRequest = {
   pruning: readonly string[];
 };
 
-export type ServerMessage = ParseRequest | RunRequest | { kind: "drop" } | { kind: "cancel" };
+/** Rows that another program has answered with become an answer of ours. */
+export type ConvertRequest = { kind: "convert"; rows: ForeignRows; format: ResultFormat; memoryBytes: number };
+
+export type ServerMessage = ParseRequest | RunRequest | ConvertRequest | { kind: "drop" } | { kind: "cancel" };
 
 export type ChildMessage =
   | { kind: "ready" }

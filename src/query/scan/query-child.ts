@@ -64,6 +64,12 @@ async function answer({ session, meter }: Running, message: Turn): Promise<Child
         const done = await meter.sample(() => session.run(message));
         return { kind: "done", ...done, rssBytes: process.memoryUsage.rss(), usage: meter.usage(done.data) };
       }
+      case "convert": {
+        isCancelled = false;
+        meter.start();
+        const done = await meter.sample(() => session.convert(message));
+        return { kind: "done", ...done, rssBytes: process.memoryUsage.rss(), usage: meter.usage(done.data) };
+      }
       case "drop":
         session.drop();
         return { kind: "dropped" };

@@ -2,7 +2,7 @@ import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { nextTurn } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
-import { prepareOne, quoteText, runOne } from "../../io/duckdb/duckdb.ts";
+import { prepareOne, quoteText, runOne, type Connection } from "../../io/duckdb/duckdb.ts";
 import { cteName } from "../resolve/bound-names.ts";
 import { checkQuery, type CheckedQuery } from "../resolve/check.ts";
 import { asEngineError, isInQuery, readDuckDbError } from "../errors/duckdb-error.ts";
@@ -13,7 +13,8 @@ import { bindParameters, NO_PARAMETERS, type QueryParameters } from "../parse/pa
 import type { PrintedTree } from "../parse/print-tree.ts";
 import { inputFolder, outputFolder } from "./process-folders.ts";
 import type { OutputColumn } from "../../io/duckdb/projection.ts";
-import type { Done, ParseRequest, RunRequest, TranslatedText } from "./protocol.ts";
+import { foreignQuery } from "./foreign-rows.ts";
+import type { ConvertRequest, Done, ParseRequest, RunRequest, TranslatedText } from "./protocol.ts";
 import type { Needs } from "../resolve/needs.ts";
 import type { TableShape } from "../contract/tables.ts";
 import { QuerySpaces, type QuerySpace, type SpaceOptions } from "./query-space.ts";
@@ -76,6 +77,8 @@ export class QuerySession {
   #memoryBytes: number;
   #results = 0;
   #query: OpenQuery | undefined;
+  /** Where rows of another program are cast. */
+  #converting: Connection | undefined;
 
   private constructor(options: SessionOptions, spaces: QuerySpaces, parser: SqlParser) {
     this.#options = options;
@@ -158,10 +161,34 @@ export class QuerySession {
     }
   }
 
-  /** Has what the open query is doing end early, with an error; it stays open. False when there is none. */
+  /** Casts rows of another program to the types of their columns. Throws `EngineError`. */
+  async convert({ rows, format, memoryBytes }: ConvertRequest): Promise<Pick<Done, "rows" | "columns" | "data">> {
+    const { folder, duckdb } = this.#options;
+    this.drop();
+    const space = await this.#space;
+    const file = join(outputFolder(folder), `${this.#results++}.${format}`);
+    const { connection } = space;
+    this.#converting = connection;
+    try {
+      await this.#limitMemory(memoryBytes);
+      const sql = foreignQuery(rows, this.#spaces.scans);
+      const columns = await this.#describe({ connection }, sql);
+      const written = await writeResult(duckdb, connection, { columns, sql, format }, file);
+      return { ...written, columns: columns.map(({ name }) => name) };
+    } catch (error) {
+      rmSync(file, { force: true });
+      throw await this.#clientError(error, { quoted: quoteAt("") });
+    } finally {
+      this.#converting = undefined;
+      this.#renew(space);
+    }
+  }
+
+  /** Has what is going on end early, with an error; a query stays open. False when there is nothing. */
   interrupt(): boolean {
-    if (this.#query === undefined) return false;
-    this.#options.duckdb.interrupt(this.#query.connection);
+    const connection = this.#query?.connection ?? this.#converting;
+    if (connection === undefined) return false;
+    this.#options.duckdb.interrupt(connection);
     return true;
   }
 
@@ -227,7 +254,7 @@ export class QuerySession {
     throw failure?.error ?? new Error("a query has no text");
   }
 
-  async #describe({ connection }: OpenQuery, sql: string): Promise<OutputColumn[]> {
+  async #describe({ connection }: Pick<OpenQuery, "connection">, sql: string): Promise<OutputColumn[]> {
     const { duckdb } = this.#options;
     const statement = await prepareOne(duckdb, connection, sql, "SELECT");
     try {

@@ -25,6 +25,9 @@ export async function saveResult(data: Spooled, path: string): Promise<void> {
   else await rename(data.file, path);
 }
 
+/** The body of an answer that was saved. */
+export async function* noBytes(): AsyncGenerator<never> {}
+
 async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   if (bytes.byteLength > 0) yield bytes;
 }

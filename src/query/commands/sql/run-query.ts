@@ -33,6 +33,8 @@ export type QueryRun = {
   language?: "sql" | "kql";
   /** Of KQL: what it becomes, and its plan. */
   explain?: true;
+  /** The query engine that it is sent to. */
+  engine?: string;
   format: Format;
   /** Most time that the query may take; the server's own limit unless given. */
   wallMs?: number;
@@ -77,7 +79,7 @@ export async function explainQuery(context: CliContext, run: QueryRun, text: str
 }
 
 async function ask(run: QueryRun, text: string, signal?: AbortSignal): Promise<ClientReply> {
-  const { client, target, database, language = "sql", explain = false, format, wallMs } = run;
+  const { client, target, database, language = "sql", explain = false, format, wallMs, engine } = run;
   const reply = await client.send({
     method: "POST",
     path: explain ? "/v1/query?explain=true" : "/v1/query",
@@ -85,6 +87,7 @@ async function ask(run: QueryRun, text: string, signal?: AbortSignal): Promise<C
       "content-type": language === "kql" ? "application/x-kql" : "application/sql",
       "x-database": database,
       accept: MEDIA_TYPES[format],
+      ...(engine !== undefined && { "x-engine-run-on": engine }),
       ...(wallMs === undefined ? {} : { "x-engine-max-wall-clock-ms": String(wallMs) }),
     },
     body: text,

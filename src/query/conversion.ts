@@ -1,0 +1,40 @@
+import { EngineError } from "../core/errors.ts";
+import type { QueryBudget } from "./budgets/budget.ts";
+import type { Conversion, Converted } from "./contract/engines.ts";
+import { lendPaths } from "./scan/lend-files.ts";
+import { inputFolder, outputFolder } from "./scan/process-folders.ts";
+import type { QueryProcess } from "./scan/query-process.ts";
+import { bodyOf, checkedData, noBytes, saveResult } from "./stream/result-body.ts";
+
+/**
+ * Has a process turn rows of another program into an answer. What that program has sent is read nowhere else: the
+ * process is confined, and bounded in what it takes.
+ */
+export async function converted(
+  child: QueryProcess,
+  { rows, format, saveTo, signal }: Conversion,
+  { memoryBytes }: QueryBudget,
+): Promise<Converted> {
+  const lent = await lendPaths(inputFolder(child.folder), rows.paths);
+  try {
+    const paths = rows.paths.map((path) => lent.links.get(path) ?? path);
+    const done = await child.ask({ kind: "convert", rows: { ...rows, paths }, format, memoryBytes });
+    if (done.kind !== "done") throw new Error(`a query process answered with ${done.kind}`);
+    const data = checkedData(done.data, outputFolder(child.folder));
+    const { columns } = done;
+    if (saveTo === undefined) return { columns, body: await bodyOf(data, signal) };
+    await saveResult(data, saveTo);
+    return { columns, body: noBytes() };
+  } catch (error) {
+    throw foreignFailure(error);
+  } finally {
+    await lent.release();
+  }
+}
+
+/** What our own text cannot be wrong with, the values are. */
+function foreignFailure(error: unknown): unknown {
+  const isAboutValues = error instanceof EngineError && ["execution_error", "invalid_query"].includes(error.code);
+  if (!isAboutValues) return error;
+  return new EngineError("execution_error", `the query engine sent a value that cannot be taken: ${error.message}`);
+}
