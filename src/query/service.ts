@@ -15,7 +15,7 @@ import type { Conversion, Converted, QueryProcesses } from "./contract/engines.t
 import { converted } from "./conversion.ts";
 import { createExtentFetcher } from "./fetch/fetch.ts";
 import type { QueryAudit } from "./query-audit.ts";
-import { databaseNotFound } from "./resolve/not-found.ts";
+import { databaseNotFound } from "../auth/name-not-found.ts";
 import type { ChildPool } from "./scan/child-pool.ts";
 import { watchedBody } from "./stream/watched-body.ts";
 import { QueryLog } from "./system-tables/query-log.ts";

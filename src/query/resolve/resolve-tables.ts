@@ -1,3 +1,4 @@
+import { databaseNotFound } from "../../auth/name-not-found.ts";
 import { mayUseDatabase } from "../../auth/caller.ts";
 import { usableDatabases } from "../../auth/usable-databases.ts";
 import type { Catalog, Resolution, TableRecord } from "../../catalog/catalog.ts";
@@ -6,7 +7,7 @@ import type { QueryRequest } from "../contract/query.ts";
 import { isSystemSchema, tablesOfSchema } from "../system-tables/system-tables.ts";
 import type { Listing } from "./listings.ts";
 import type { NeededTable, Needs } from "./needs.ts";
-import { databaseNotFound, placeOf } from "./not-found.ts";
+import { placeOf } from "./not-found.ts";
 
 /** Who asks, and of which database. */
 type Asker = Pick<QueryRequest, "caller" | "database">;

@@ -10,7 +10,7 @@ import { existingTable } from "../../auth/existing-table.ts";
 import { exportBudgets, exportResult, QUERY_EXPORT, remoteFields } from "../exports/export.ts";
 import { checkRemote, publishedTables } from "../exports/remote.ts";
 import { RESULT_FORMATS } from "../stream/formats.ts";
-import { databaseNotFound } from "../resolve/not-found.ts";
+import { databaseNotFound } from "../../auth/name-not-found.ts";
 import { defineRoute, jsonResponse } from "../../server/route.ts";
 import { QUERY_LANGUAGES } from "../contract/query.ts";
 import type { ExportDeps } from "./deps.ts";

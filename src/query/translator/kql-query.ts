@@ -7,7 +7,7 @@ import { formatColumnType } from "../../format/types.ts";
 import type { QueryRequest } from "../contract/query.ts";
 import type { TableShape } from "../contract/tables.ts";
 import { TOO_DEEP, type KqlRequest, type KqlTranslation } from "../kql/contract.ts";
-import { databaseNotFound } from "../resolve/not-found.ts";
+import { databaseNotFound } from "../../auth/name-not-found.ts";
 import { KqlRefusal, type TextBounds, type Translator } from "./translator.ts";
 
 /** What a KQL query is translated with. */
