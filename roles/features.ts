@@ -13,6 +13,7 @@ import { QUERY } from "../src/query/feature.ts";
 import { SERVERS } from "../src/servers/feature.ts";
 import { FILE_SYNC } from "../src/knowledge/filesync/feature.ts";
 import { GRAPH } from "../src/knowledge/graph/feature.ts";
+import { DASHBOARDS } from "../src/knowledge/dashboards/feature.ts";
 import { AGENT } from "../src/knowledge/agent/feature.ts";
 import { DREAMING } from "../src/knowledge/dreaming/feature.ts";
 import { PIPELINES } from "../src/knowledge/pipelines/feature.ts";
@@ -85,6 +86,7 @@ export const FEATURES: readonly EngineFeature[] = [
   JOBS,
   MEMORY,
   GRAPH,
+  DASHBOARDS,
   MCP,
   AGENT,
   DREAMING,

@@ -64,7 +64,8 @@ export type AuditAction =
   | "agent.engine"
   | "agent.skills"
   | "agent.session_delete"
-  | "dreaming.revert";
+  | "dreaming.revert"
+  | "dashboard.delete";
 
 export type AuditEvent = {
   origin: Origin;

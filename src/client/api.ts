@@ -111,13 +111,35 @@ export async function targetOf(context: CliContext, flags: ApiFlags): Promise<Ta
 
 type ApiCall = { method: ClientRequest["method"]; path: string; body?: unknown; text?: string; database?: string };
 
+/** The thing at a path; undefined where there is none. @throws CliError for every other answer but a success. */
+export async function findAt(context: CliContext, target: Target, path: string): Promise<Json | undefined> {
+  const answer = await exchange(context, target, { method: "GET", path });
+  return "missing" in answer ? undefined : objectIn(answer.text, target);
+}
+
 async function answerOf(context: CliContext, target: Target, call: ApiCall): Promise<string> {
+  const answer = await exchange(context, target, call);
+  if ("missing" in answer) throw answer.missing;
+  return answer.text;
+}
+
+/** What a server answers, or why that is 404. */
+type Exchanged = { text: string } | { missing: CliError };
+
+/** Answers are documents of some MiB at most. */
+const ANSWER_LIMIT_BYTES = 4 * 1_048_576;
+
+async function exchange(context: CliContext, target: Target, call: ApiCall): Promise<Exchanged> {
   const { method, path } = call;
   const client = await openClient(target, `engine/${context.deps.version}`);
   try {
     const reply = await client.send({ method, path, ...sentWith(call), timeoutMs: TIMEOUT_MS });
-    if (reply.status < 200 || reply.status > 299) throw apiFailure(await readApiError(reply), target);
-    return await readText(reply);
+    if (reply.status < 200 || reply.status > 299) {
+      const failure = apiFailure(await readApiError(reply), target);
+      if (reply.status === 404) return { missing: failure };
+      throw failure;
+    }
+    return { text: await readText(reply, ANSWER_LIMIT_BYTES) };
   } catch (error) {
     throw error instanceof CliError ? error : connectionFailure(error, target);
   } finally {

@@ -8,14 +8,18 @@ import { CliError, EXIT } from "./failure.ts";
 const MAX_INPUT_BYTES = 1_048_576;
 
 /** Everything on standard input; `what` names it in the error for too much of it. */
-export async function readInput({ deps }: { deps: Pick<ContextDeps, "stdin"> }, what: string): Promise<string> {
+export async function readInput(
+  { deps }: { deps: Pick<ContextDeps, "stdin"> },
+  what: string,
+  maxBytes = MAX_INPUT_BYTES,
+): Promise<string> {
   const chunks: Uint8Array[] = [];
   let sizeBytes = 0;
   for await (const chunk of deps.stdin as AsyncIterable<Uint8Array | string>) {
     const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
     chunks.push(bytes);
     sizeBytes += bytes.length;
-    if (sizeBytes > MAX_INPUT_BYTES) throw new CliError(`standard input is too long for ${what}`, EXIT.usage);
+    if (sizeBytes > maxBytes) throw new CliError(`standard input is too long for ${what}`, EXIT.usage);
   }
   return Buffer.concat(chunks).toString("utf8");
 }

@@ -463,6 +463,9 @@ const OF_REALMS =
   "test/api/recall.test.ts";
 const OF_DREAMS = "of a database: a dream reads and writes no realm of one user: test/agent/dreaming.test.ts";
 const OF_GRAPHS = "of a database, of its tables and of the realms of its memory: test/api/graph.test.ts";
+const OF_DASHBOARDS =
+  "of the databases that its queries run in, whoever made it: src/knowledge/dashboards/contract.test-kit.ts, " +
+  "test/api/dashboards.test.ts";
 const OF_THE_INSTALLATION = "of the installation, which everybody's questions use";
 const OF_SELF = "about the caller's own sign-in";
 const OF_BROWSERS = "for browsers that a provider sends back: the unguessable state is the right";
@@ -515,6 +518,14 @@ export const ENGINE_ROUTES_WITHOUT: Readonly<Record<string, string>> = {
   "GET /v1/graph/{graph}/nodes/{id}/subgraph": OF_GRAPHS,
   "POST /v1/graph/{graph}/neighbors": OF_GRAPHS,
   "POST /v1/graph/{graph}/search": OF_GRAPHS,
+  "GET /v1/dashboards": OF_DASHBOARDS,
+  "POST /v1/dashboards": OF_DASHBOARDS,
+  "GET /v1/dashboards/{id}": OF_DASHBOARDS,
+  "PATCH /v1/dashboards/{id}": OF_DASHBOARDS,
+  "DELETE /v1/dashboards/{id}": OF_DASHBOARDS,
+  "GET /v1/dashboards/{id}/versions": OF_DASHBOARDS,
+  "GET /v1/dashboards/{id}/versions/{version}": OF_DASHBOARDS,
+  "POST /v1/dashboards/{id}/versions/{version}/restore": OF_DASHBOARDS,
   "POST /mcp/v1": OF_REALMS,
   "GET /mcp/v1": OF_THE_PROCESS,
   "POST /v1/auth/login": OF_SELF,

@@ -1,6 +1,6 @@
 import { sleep, systemClock } from "../../src/core/clock.ts";
 import { inA, inDatabaseA, isFullAdmin, newName, type Sample } from "./sample.test-kit.ts";
-import type { World } from "./world.test-kit.ts";
+import { jsonRequest, type World } from "./world.test-kit.ts";
 
 async function newMemory(world: World): Promise<string> {
   const id = newName();
@@ -55,7 +55,46 @@ const GRAPH_SAMPLES: Record<string, Sample> = Object.fromEntries(
   }),
 );
 
-/** Of the routes of memories and graphs. */
+const DASHBOARDS = "/v1/dashboards";
+const QUERY_IN_A = { language: "sql", text: "SELECT 1", database: "a" };
+const PANEL_IN_A = { type: "table", grid: { x: 0, y: 0, w: 24, h: 8 }, queries: [QUERY_IN_A] };
+
+async function newDashboard(world: World): Promise<string> {
+  const body = { name: newName(), panels: [PANEL_IN_A] };
+  const reply = await world.send(jsonRequest("POST", DASHBOARDS, body), world.callers.find(isFullAdmin));
+  if (reply.status !== 201) throw new Error(`a dashboard was answered ${reply.status}`);
+  return String(reply.json["id"]);
+}
+
+/** Of a dashboard whose query runs in the database `a`: to callers of others there is none. */
+const DASHBOARD_SAMPLES: Record<string, Sample> = {
+  [`GET ${DASHBOARDS}`]: { request: () => ({ method: "GET", path: DASHBOARDS }), answer: () => 200 },
+  [`POST ${DASHBOARDS}`]: {
+    request: () => jsonRequest("POST", DASHBOARDS, { name: newName(), panels: [PANEL_IN_A] }),
+    answer: (caller) => (caller?.limit === "b" ? 404 : 201),
+  },
+  ...Object.fromEntries(
+    (
+      [
+        ["GET", ""],
+        ["PATCH", "", { name: "another" }],
+        ["DELETE", ""],
+        ["GET", "/versions"],
+        ["GET", "/versions/{version}"],
+        ["POST", "/versions/{version}/restore"],
+      ] as const
+    ).map(([method, rest, body]): [string, Sample] => [
+      `${method} ${DASHBOARDS}/{id}${rest}`,
+      {
+        request: async (world) =>
+          jsonRequest(method, `${DASHBOARDS}/${await newDashboard(world)}${rest.replace("{version}", "1")}`, body),
+        answer: inDatabaseA(404),
+      },
+    ]),
+  ),
+};
+
+/** Of the routes of memories, graphs and dashboards. */
 export const KNOWLEDGE_SAMPLES: Readonly<Record<string, Sample>> = {
   "POST /v1/agent/memory/query": {
     request: () => inA("POST", "/v1/agent/memory/query", { query: "what is it?" }),
@@ -106,4 +145,5 @@ export const KNOWLEDGE_SAMPLES: Readonly<Record<string, Sample>> = {
     answer: inDatabaseA(403),
   },
   ...GRAPH_SAMPLES,
+  ...DASHBOARD_SAMPLES,
 };

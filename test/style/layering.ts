@@ -56,7 +56,14 @@ const INNER_RANKS: InnerRanks = {
     ["routes", "commands"],
     ["flight"],
   ],
-  knowledge: [["memory"], ["graph", "filesync", "skills"], ["mcp"], ["agent"], ["dreaming"], ["pipelines"]],
+  knowledge: [
+    ["memory"],
+    ["dashboards", "graph", "filesync", "skills"],
+    ["mcp"],
+    ["agent"],
+    ["dreaming"],
+    ["pipelines"],
+  ],
   sandbox: [["contract"], ["runtime"], ["network"], ["node", "control"], ["commands"]],
 };
 

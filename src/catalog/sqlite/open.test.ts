@@ -138,6 +138,7 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
       "open tables",
       "publish requests",
       "query engines",
+      "dashboards",
     ];
     const records = [...later, "dropped files", "live servers", ...newest].map(sqliteText).join("");
     for (const [, name] of records.matchAll(/CREATE TABLE (\w+)/g)) db.exec(`DROP TABLE ${name}`);

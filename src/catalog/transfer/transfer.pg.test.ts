@@ -17,7 +17,7 @@ import { LEFT_OUT, NUMBERS } from "./transfer.ts";
 
 /** Every table that travels. Whoever adds one says here, or in `LEFT_OUT`, what a backup does with it. */
 const TRAVEL =
-  `agent_run_events agent_runs agent_sessions agent_settings agent_turns api_tokens audit_log columns condemned_extents credentials databases dreaming_changes
+  `agent_run_events agent_runs agent_sessions agent_settings agent_turns api_tokens audit_log columns condemned_extents credentials dashboard_databases dashboard_versions dashboards databases dreaming_changes
    dreaming_runs dreaming_watermarks drops
    ended_sandbox_logs extent_filters extents filedrop_files gone_volumes graphs image_builds input_positions
    input_states job_logs jobs leases ledger machine_images memory_commits memory_counts
