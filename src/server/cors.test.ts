@@ -25,6 +25,13 @@ describe("what browsers are told", () => {
     expect(corsHeaders("all", undefined)).toEqual({});
   });
 
+  test("all: what a page needs to save only what it has seen, and to read the next page of a list", () => {
+    const allowed = preflightHeaders("all", "http://a", ["PATCH"])["Access-Control-Allow-Headers"]?.split(", ");
+    expect(allowed).toEqual(expect.arrayContaining(["If-Match", "If-None-Match"]));
+    const exposed = corsHeaders("all", "http://a")["Access-Control-Expose-Headers"]?.split(", ");
+    expect(exposed).toEqual(expect.arrayContaining(["ETag", "Link"]));
+  });
+
   test("a list: a grant for exactly those, varying by origin", () => {
     const allowed = new Set(["http://a"]);
     expect(corsHeaders(allowed, "http://a")).toMatchObject({
