@@ -14,7 +14,7 @@ import { RENDER_HEADER, renderHeader } from "../stream/render.ts";
 import type { QueryDeps } from "./deps.ts";
 import { jsonInput, queryInput, textInput, type QueryInput } from "./query-input.ts";
 import { checkMaySend } from "../engines/remote-queries.ts";
-import { databaseNotFound } from "../resolve/not-found.ts";
+import { databaseNotFound } from "../../auth/name-not-found.ts";
 import { SQL_ERRORS } from "./sql-errors.ts";
 import { databaseHeader } from "../../server/schemas.ts";
 
