@@ -56,6 +56,18 @@ export function recordsContract({
     expect(await records.transact([absent, add("y")])).toEqual({ done: false, failed: 0 });
   });
 
+  it("says which guard was unmet, though what came behind it could not be done for that reason", async () => {
+    const { records } = catalog();
+    const gone = { sql: "DELETE FROM api_tokens WHERE id = ? RETURNING id", values: ["x"], mustReturn: 1 };
+    const without = {
+      sql: "INSERT INTO refresh_tokens (hash, session_id, expires_at_ms) VALUES (?, (SELECT id FROM sessions WHERE id = ?), ?)",
+      values: ["h", "x", NOW],
+    };
+    expect(await records.transact([gone, without, add("a")])).toEqual({ done: false, failed: 0 });
+    await expect(records.transact([without, gone])).rejects.toThrow(/session_id/);
+    expect(await idsOf(records)).toEqual([]);
+  });
+
   it("does early what others then see, all or nothing", async () => {
     const { records } = catalog();
     const found = { sql: "SELECT id FROM api_tokens WHERE id = ? FOR SHARE", values: ["a"], mustReturn: 1 };

@@ -22,6 +22,7 @@ const DISK_FULL = "53100";
 const READ_ONLY = "25006";
 const LOCK_NOT_AVAILABLE = "55P03";
 const CONFLICTS = new Set(["40001", "40P01", LOCK_NOT_AVAILABLE]);
+const ABORTED = "25P02";
 const INVALID_DATABASE = "3D000";
 const INSUFFICIENT_PRIVILEGE = "42501";
 /** At the start of a session: a setting that the server does not know. */
@@ -43,6 +44,16 @@ export function endsSession(error: unknown): boolean {
 /** Whether the server rolled the transaction back in favour of another one, so that it may be repeated. */
 export function isConflict(error: unknown): boolean {
   return CONFLICTS.has(sqlStateOf(error) ?? "");
+}
+
+/** Whether a statement would have left rows that a constraint forbids (class 23). */
+export function violatesConstraint(error: unknown): boolean {
+  return sqlStateOf(error)?.startsWith("23") === true;
+}
+
+/** Whether a statement was not run, since one before it in its transaction failed. */
+export function isOfAborted(error: unknown): boolean {
+  return sqlStateOf(error) === ABORTED;
 }
 
 /** Whether another transaction kept its lock for longer than a statement waits. */

@@ -8,6 +8,7 @@ import {
 } from "../records.ts";
 import type { Parameter } from "./connection.ts";
 import type { Database } from "./database.ts";
+import { isOfAborted, violatesConstraint } from "./errors.ts";
 
 /** Records in the schema of the catalog. */
 export class PostgresRecords implements RecordStore {
@@ -30,9 +31,11 @@ export class PostgresRecords implements RecordStore {
   async transact(statements: readonly Statement[]): Promise<TransactOutcome> {
     const translated = statements.map((statement) => this.#translate(statement));
     return await this.#database.transaction<TransactOutcome>(async (connection) => {
-      const rows = await allOf(translated.map(({ text, parameters }) => connection.query(text, parameters)));
-      const failed = statements.findIndex((statement, i) => isUnmet(statement, rows[i]));
-      return failed === -1 ? { value: { done: true, rows } } : { undo: { done: false, failed } };
+      const sent = translated.map(({ text, parameters }) => connection.query(text, parameters));
+      const answers = await Promise.allSettled(sent);
+      const failed = statements.findIndex((statement, i) => isUnmetBy(statement, answers[i]));
+      if (failed !== -1 && answers.slice(failed).every(followsFromUnmet)) return { undo: { done: false, failed } };
+      return { value: { done: true, rows: valuesOf(answers) } };
     });
   }
 
@@ -58,10 +61,23 @@ export function translate(
   return { text, parameters };
 }
 
-/** All answers of what was sent at once; the first failure, when all are in: the others only follow from it. */
-async function allOf<T>(answers: readonly Promise<T>[]): Promise<T[]> {
-  const settled = await Promise.allSettled(answers);
-  return settled.map((answer) => {
+type Answer = PromiseSettledResult<RecordRow[]>;
+
+function isUnmetBy(statement: Statement, answer: Answer | undefined): boolean {
+  return answer?.status === "fulfilled" && isUnmet(statement, answer.value);
+}
+
+/**
+ * Whether an answer says nothing more where a guard before it was unmet: all statements are sent at once, so those behind
+ * the guard have run as well, and may have violated a constraint for want of what it was to make sure of.
+ */
+function followsFromUnmet(answer: Answer): boolean {
+  return answer.status === "fulfilled" || violatesConstraint(answer.reason) || isOfAborted(answer.reason);
+}
+
+/** All answers of what was sent at once; throws the first failure: the others only follow from it. */
+function valuesOf(answers: readonly Answer[]): RecordRow[][] {
+  return answers.map((answer) => {
     if (answer.status === "rejected") throw answer.reason;
     return answer.value;
   });
