@@ -7,6 +7,7 @@ import { FLOW_TTL_MS } from "../oauth/flow-records.ts";
 import type { FlowProblem, FlowResult, OAuthFlows, ProviderAnswer } from "../oauth/flows.ts";
 import type { OAuthDeps } from "./deps.ts";
 import type { Call } from "../../server/route.ts";
+import { checkIsGet } from "../../server/check-is-get.ts";
 import { confirmationPage, resultPage, type ResultPage } from "./pages.ts";
 
 /** What the provider sends a browser back with, and how it is answered: for each set of routes that starts flows. */
@@ -43,14 +44,6 @@ type Sent = { state: string; answer: ProviderAnswer };
 
 /** What came of an answer: a flow's result, or that it is an answer to none. */
 export type CallbackResult = FlowResult | { status: "malformed" };
-
-/** Throws `method_not_allowed` for a HEAD: whoever only looks must begin nothing and use nothing up. */
-export function checkIsGet({ method }: HttpRequest, allowed: string): void {
-  if (method === "GET") return;
-  throw new EngineError("method_not_allowed", `this does something: ask by ${allowed}`, {
-    headers: { Allow: allowed },
-  });
-}
 
 export class Callback {
   readonly #deps: OAuthDeps;

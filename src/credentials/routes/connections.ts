@@ -4,6 +4,7 @@ import { EngineError } from "../../core/errors.ts";
 import type { HttpRequest, HttpResponse } from "../../io/http/http.ts";
 import { mayChange, type Credential } from "../credentials.ts";
 import type { ConnectionDeps } from "./deps.ts";
+import { checkIsGet } from "../../server/check-is-get.ts";
 import { originOf, secret } from "../../server/origin.ts";
 import { preferredType } from "../../server/negotiate.ts";
 import { defineRoute } from "../../server/route.ts";
@@ -12,7 +13,6 @@ import {
   Callback,
   callbackForm,
   callbackPages,
-  checkIsGet,
   confirmErrors,
   isOfAnotherPage,
   PROBLEMS,

@@ -5,7 +5,7 @@ import type { DevicePoll } from "../oauth/device-flows.ts";
 import { originOf, secret } from "../../server/origin.ts";
 import type { ConnectionDeps } from "./deps.ts";
 import { defineRoute } from "../../server/route.ts";
-import { checkIsGet } from "./callback.ts";
+import { checkIsGet } from "../../server/check-is-get.ts";
 import { BASE_PATH, checkIsListed, connected, connection, providerPath, refusal } from "./shared.ts";
 
 /** Connecting an account where there is no browser (RFC 8628). */

@@ -122,6 +122,8 @@ export type HttpResponse = {
    * streamed body whose length is known; one that turns out to be of another length tears the connection.
    */
   headers: Record<string, string>;
+  /** The values of several `Set-Cookie`, which is the one header that cannot be joined (RFC 9110 §5.3). */
+  cookies?: readonly string[];
   /**
    * Pieces of a streamed body must not be changed after they were handed over. The head is sent with the first piece:
    * an iterator that fails before it has yielded becomes an ordinary error answer, one that fails later tears the

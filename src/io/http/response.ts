@@ -36,6 +36,10 @@ export function prepareResponse(method: string, response: HttpResponse): Prepare
     if (!DRIVERS_OWN.test(name)) headers.push(name, value);
     else if (name.toLowerCase() === "content-length") announced = Number(value);
   }
+  for (const cookie of response.cookies ?? []) {
+    if (UNSAFE_VALUE.test(cookie)) throw new TypeError("a cookie can't be sent");
+    headers.push("Set-Cookie", cookie);
+  }
   const statusLine = STATUS_LINES.get(status) ?? `${status} Unknown`;
   // RFC 9110 §6.4.1: these have no body, and §8.6: no Content-Length (a 304 may, but needs none).
   if (status === 204 || status === 304) return { status, statusLine, headers, body: undefined, lengthBytes: undefined };

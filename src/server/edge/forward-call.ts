@@ -4,7 +4,7 @@ import { forward } from "../../io/http/client/forwarder.ts";
 import type { Peers } from "../../io/http/client/peers.ts";
 import { ReplayableBody, type ReplayBudget } from "../../io/http/client/replayable-body.ts";
 import type { HttpRequest, HttpResponse } from "../../io/http/http.ts";
-import { cameBack, requestHeaders, responseHeaders } from "./forward-headers.ts";
+import { cameBack, requestHeaders, responseCookies, responseHeaders } from "./forward-headers.ts";
 import { forwardUpgrade } from "./forward-websocket.ts";
 import type { ForwardCall } from "../route.ts";
 
@@ -41,7 +41,11 @@ export function createForwardCall(options: ForwardOptions): ForwardCall {
         idempotent: request.header("x-idempotency-key") !== undefined,
       },
     );
-    const response: HttpResponse = { status: answer.status, headers: responseHeaders(answer.headers) };
+    const response: HttpResponse = {
+      status: answer.status,
+      headers: responseHeaders(answer.headers),
+      cookies: responseCookies(answer.headers),
+    };
     // An answer to HEAD has no body, and its Content-Length is of another.
     if (request.method !== "HEAD") response.body = answer.body;
     return response;

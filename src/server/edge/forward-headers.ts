@@ -76,7 +76,12 @@ export function cameBack(request: HttpRequest, edgeId: string): boolean {
   return via.split(",").some((hop) => hop.trim().split(/\s+/)[1] === edgeId);
 }
 
-/** The headers of a peer's answer for the client; repeated ones are joined. */
+/** The cookies of a peer's answer, each by itself. */
+export function responseCookies(pairs: readonly string[]): string[] {
+  return pairs.flatMap((item, i) => (i % 2 === 1 && pairs[i - 1]?.toLowerCase() === "set-cookie" ? [item] : []));
+}
+
+/** The headers of a peer's answer for the client but its cookies; repeated ones are joined. */
 export function responseHeaders(pairs: readonly string[]): Record<string, string> {
   const spelled = new Map<string, string>();
   const headers: Record<string, string> = {};
@@ -84,7 +89,7 @@ export function responseHeaders(pairs: readonly string[]): Record<string, string
   for (let i = 0; i + 1 < pairs.length; i += 2) {
     const [name = "", value = ""] = [pairs[i], pairs[i + 1]];
     const folded = name.toLowerCase();
-    if (HOP_BY_HOP.has(folded) || named.has(folded) || isEdges(folded)) continue;
+    if (HOP_BY_HOP.has(folded) || named.has(folded) || isEdges(folded) || folded === "set-cookie") continue;
     const spelling = spelled.get(folded) ?? name;
     spelled.set(folded, spelling);
     headers[spelling] = headers[spelling] === undefined ? value : `${headers[spelling]}, ${value}`;
