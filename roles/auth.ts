@@ -12,6 +12,10 @@ import { Sessions } from "../src/auth/sessions.ts";
 import { SignIn } from "../src/auth/sign-in.ts";
 import { staticTokens } from "../src/auth/static-tokens.ts";
 import { TokenCache } from "../src/auth/token-cache.ts";
+import { WebIssuers } from "../src/auth/web/issuers.ts";
+import { Renewals } from "../src/auth/web/renewal.ts";
+import { WebSessions } from "../src/auth/web/web-sessions.ts";
+import { WebSignIn } from "../src/auth/web/web-sign-in.ts";
 import { Users } from "../src/auth/users.ts";
 import { Workers } from "../src/fabric/workers.ts";
 import type { Address } from "../src/config/kinds.ts";
@@ -59,7 +63,12 @@ export async function createAuth(parts: Parts, storage: Storage | undefined, lis
   // In a file of this machine a look-up takes microseconds, and a revocation holds at once.
   const freshMs = config.catalogUrl.kind === "sqlite" ? 0 : undefined;
   const cache = new TokenCache({ clock, ...(freshMs !== undefined && { freshMs }) });
-  const onRevoked = () => cache.clear();
+  // Pages show nothing while the catalog is away, and an issuer that is away must not be taken for it.
+  const webCache = new TokenCache({ clock, staleMs: 0, ...(freshMs !== undefined && { freshMs }) });
+  const onRevoked = () => {
+    cache.clear();
+    webCache.clear();
+  };
   const audit = new AuditLog(records, parts.newId);
   const workers = new Workers({
     ...parts,
@@ -85,12 +94,26 @@ export async function createAuth(parts: Parts, storage: Storage | undefined, lis
     isOn,
     staticCallers: [...configured.callers, ...apiKeys.callers],
   });
+  const issuers = await issuersOf(parts, { records, audit, cache });
+  const keyring = keyringIn(config);
+  const webIssuers = issuers?.web ?? new WebIssuers();
+  const webSessions = new WebSessions({
+    ...parts,
+    records,
+    audit,
+    onRevoked,
+    apiTokens,
+    // Those of the configuration count while the backend lets them in.
+    staticTokens: config.authBackend === "env" ? [apiKeys, configured] : [apiKeys],
+    issuers: webIssuers,
+    renewals: new Renewals({ ...parts, records, audit, keyring, issuers: webIssuers }),
+    idleMs: config.refreshTtlSecs * 1_000,
+  });
   await makeFirstUser(parts, { users, isOn, listen });
   // While no token is asked for, no password keeps anybody out.
   const weakUser = isOn ? await weakUserOf(usersOfConfiguration(parts), { users, passwords }) : undefined;
   if (weakUser !== undefined && parts.isLocal) refuseWeakUser(weakUser, listen);
   warnOfShortKey(parts);
-  const keyring = keyringIn(config);
   const credentials = new Credentials({ ...parts, records, audit, keyring });
   const backends: TokenBackend[] = [apiKeys, cache.before(apiTokens), cache.before(sessions)];
   if (config.internalBearer !== undefined) {
@@ -99,10 +122,17 @@ export async function createAuth(parts: Parts, storage: Storage | undefined, lis
     );
   }
   if (config.authBackend === "env") backends.push(configured);
-  const issuers = await issuersOf(parts, { records, audit, cache });
   if (issuers !== undefined) backends.push(...issuers.backends);
+  const authenticator = createAuthenticator({
+    isOn,
+    backends,
+    webSessions: webCache.before(webSessions),
+    workers,
+    failures,
+  });
+  const signIn = new SignIn({ users, sessions, webSessions, passwords, audit, clock });
   return {
-    authenticator: createAuthenticator({ isOn, backends, workers, failures }),
+    authenticator,
     workers,
     weakUser,
     access: {
@@ -113,22 +143,26 @@ export async function createAuth(parts: Parts, storage: Storage | undefined, lis
       ownership: new Ownership({ records, audit }),
       clock,
       ...connectionsOf(parts, { ...storage, audit, credentials, keyring }),
-      signIn: new SignIn({
-        users,
-        sessions,
-        passwords,
-        audit,
-        clock,
-      }),
+      signIn,
+      webSessions,
+      webSignIn: new WebSignIn({ ...parts, signIn, webSessions, authenticator, issuers: webIssuers, audit }),
+      publicOrigin: publicOriginOf(parts),
       authConfig: {
         backend: config.authBackend,
         enabled: isOn,
         password_login: true,
         identity_provider: issuers?.identity_provider ?? null,
         issuers: issuers?.issuers ?? [],
+        ways: webIssuers.ways.map(({ provider, title }) => ({ provider, title })),
       },
     },
   };
+}
+
+/** Where browsers reach this server, as far as the operator has said so: see `browserAccess`. */
+function publicOriginOf({ config, origins }: Parts): string | undefined {
+  if (origins["oauthRedirectBase"] === "default") return undefined;
+  return new URL(valuesOf(CREDENTIALS_OPTIONS, config).oauthRedirectBase).origin;
 }
 
 /** What it takes to check their tokens is loaded where somebody may send some. */

@@ -10,6 +10,9 @@ export const authConfig = z.object({
     .object({ url: z.string(), public_key: z.string().nullable(), providers: z.array(z.string()) })
     .nullable(),
   issuers: z.array(z.string()),
+  ways: z
+    .array(z.object({ provider: z.string(), title: z.string() }))
+    .describe("What else signs a browser in: a button for each, which opens `/v1/auth/web/start?provider=…`."),
 });
 
 export type AuthConfig = z.output<typeof authConfig>;

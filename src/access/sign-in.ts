@@ -1,5 +1,6 @@
 import { z } from "zod";
 
+import type { Caller } from "../auth/caller.ts";
 import type { SessionTokens } from "../auth/sessions.ts";
 import { EngineError } from "../core/errors.ts";
 import { defineRoute, jsonResponse } from "../server/route.ts";
@@ -90,14 +91,14 @@ export const authConfigRoute = defineRoute({
       Promise.resolve(jsonResponse(200, config)),
 });
 
-const self = z.object({
+export const callerBody = z.object({
   subject: z.string(),
   kind: z.string(),
   role: callerRole,
   databases: z.array(z.string()).nullable().describe("Those that the token is limited to; null for all."),
 });
 
-nameSchemas({ Tokens: tokensBody, SignedIn: signedIn, Caller: self });
+nameSchemas({ Tokens: tokensBody, SignedIn: signedIn, Caller: callerBody });
 
 export const selfRoute = defineRoute({
   method: "GET",
@@ -105,13 +106,17 @@ export const selfRoute = defineRoute({
   role: "read",
   tag: "Authentication",
   summary: "Who the caller is, and what they may do",
-  responses: [{ status: 200, description: "The caller.", type: "application/json", schema: self }],
+  responses: [{ status: 200, description: "The caller.", type: "application/json", schema: callerBody }],
   errors: [],
   handler:
     () =>
-    ({ caller: { subject, kind, role, databases } }) =>
-      Promise.resolve(jsonResponse(200, { subject, kind, role, databases: databases ?? null })),
+    ({ caller }) =>
+      Promise.resolve(jsonResponse(200, shownCaller(caller))),
 });
+
+export function shownCaller({ subject, kind, role, databases }: Caller): z.output<typeof callerBody> {
+  return { subject, kind, role, databases: databases === undefined ? null : [...databases] };
+}
 
 function bodyOf(tokens: SessionTokens): z.output<typeof tokensBody> {
   return {

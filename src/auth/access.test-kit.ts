@@ -12,7 +12,12 @@ import { FailureLimit } from "./failure-limit.ts";
 import { Passwords } from "./passwords.ts";
 import { Sessions } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
+import type { Keyring } from "./sealing/keyring.ts";
+import type { StaticBackend } from "./static-tokens.ts";
 import { Users } from "./users.ts";
+import { WebIssuers } from "./web/issuers.ts";
+import { Renewals } from "./web/renewal.ts";
+import { WebSessions } from "./web/web-sessions.ts";
 
 /** Users, sessions and tokens over a catalog of its own, with a clock that stands still. */
 export type Access = {
@@ -22,6 +27,7 @@ export type Access = {
   users: Users;
   sessions: Sessions;
   signIn: SignIn;
+  webSessions: WebSessions;
   apiTokens: ApiTokens;
   /** How often tokens were said to have lost what they granted. */
   revocations: () => number;
@@ -42,12 +48,23 @@ export function by(caller: Caller): Origin & { caller: Caller } {
   return { caller, address: "10.0.0.1", requestId: "r-1" };
 }
 
-export async function openAccess(options: { staticCallers?: readonly Caller[] } = {}): Promise<Access> {
-  const clock = new ManualClock();
+type AccessOptions = {
+  staticCallers?: readonly Caller[];
+  /** A clock and a catalog of the test's; its own otherwise. */
+  clock?: ManualClock;
+  records?: RecordStore;
+  /** Of those whom browsers sign in with. */
+  keyring?: Keyring | undefined;
+  issuers?: WebIssuers;
+  staticTokens?: readonly StaticBackend[];
+};
+
+export async function openAccess(options: AccessOptions = {}): Promise<Access> {
+  const clock = options.clock ?? new ManualClock();
   const random = seededRandom(1);
   const newId = uuidV7Source(clock, random);
-  const { catalog } = openMemoryCatalog(clock);
-  const { records } = catalog;
+  const catalog = options.records === undefined ? openMemoryCatalog(clock).catalog : undefined;
+  const records = options.records ?? ownRecords(catalog);
   let revocations = 0;
   const onRevoked = () => void revocations++;
   const audit = new AuditLog(records, newId);
@@ -55,27 +72,41 @@ export async function openAccess(options: { staticCallers?: readonly Caller[] } 
   const common = { records, clock, random, newId, audit, onRevoked, log: silentLog };
   const users = new Users({ ...common, passwords });
   const sessions = new Sessions({ ...common, accessTtlMs: ACCESS_TTL_MS, refreshTtlMs: REFRESH_TTL_MS });
+  const apiTokens = new ApiTokens({ ...common, isOn: true, staticCallers: options.staticCallers ?? [] });
+  const { keyring, staticTokens = [], issuers = new WebIssuers() } = options;
+  const renewals = new Renewals({ ...common, keyring, issuers });
+  const webSessions = new WebSessions({
+    ...common,
+    apiTokens,
+    staticTokens,
+    issuers,
+    renewals,
+    idleMs: REFRESH_TTL_MS,
+  });
   return {
     records,
     clock,
     audit,
     users,
     sessions,
+    webSessions,
     signIn: new SignIn({
       users,
       sessions,
+      webSessions,
       passwords,
       audit,
       clock,
     }),
-    apiTokens: new ApiTokens({
-      ...common,
-      isOn: true,
-      staticCallers: options.staticCallers ?? [],
-    }),
+    apiTokens,
     revocations: () => revocations,
     close: async () => {
-      await catalog.close();
+      await catalog?.close();
     },
   };
+}
+
+function ownRecords(catalog: { records: RecordStore } | undefined): RecordStore {
+  if (catalog === undefined) throw new Error("there is no catalog");
+  return catalog.records;
 }

@@ -42,6 +42,7 @@ describe("long-lived tokens", () => {
       role: "read",
       databases: ["logs", "web"],
       userId: ann.userId,
+      tokenId: record.id,
     });
     expect(await access.apiTokens.authenticate(newToken("api", seededRandom(9)))).toBeUndefined();
   });

@@ -121,12 +121,21 @@ export class ApiTokens implements TokenBackend {
   }
 
   async authenticate(token: string): Promise<Caller | undefined> {
+    return await this.#callerBy("hash", hashToken(token));
+  }
+
+  /** The bearer of the token of that id, which is how a browser's session names the one that it was begun with. */
+  async callerOf(tokenId: string): Promise<Caller | undefined> {
+    return await this.#callerBy("id", tokenId);
+  }
+
+  async #callerBy(column: "hash" | "id", value: string): Promise<Caller | undefined> {
     const sql =
       "SELECT t.id, t.name, t.owner, t.user_id, t.role, t.databases, t.last_used_at_ms, u.role AS user_role, " +
       "CASE WHEN t.last_used_at_ms IS NULL OR t.last_used_at_ms < ? THEN 1 ELSE 0 END AS note_use " +
       "FROM api_tokens t LEFT JOIN users u ON u.id = t.user_id " +
-      "WHERE t.hash = ? AND (t.expires_at_ms IS NULL OR t.expires_at_ms > ?)";
-    const values = [{ nowPlusMs: -USE_NOTED_EVERY_MS }, hashToken(token), NOW];
+      `WHERE t.${column} = ? AND (t.expires_at_ms IS NULL OR t.expires_at_ms > ?)`;
+    const values = [{ nowPlusMs: -USE_NOTED_EVERY_MS }, value, NOW];
     const [row] = await this.#options.records.rows(sql, values);
     if (row === undefined) return undefined;
     const ownerRole = this.#ownerRole(row);
@@ -138,6 +147,7 @@ export class ApiTokens implements TokenBackend {
       kind: "api_token",
       role: lowerRole(ownerRole, storedRole(row["role"])),
       databases: scopeOfColumn(row["databases"]),
+      tokenId: String(row["id"]),
       ...(typeof userId === "string" && { userId }),
     };
   }

@@ -11,6 +11,7 @@ export type AuditAction =
   | "auth.login"
   | "auth.logout"
   | "auth.refresh_reuse"
+  | "auth.session_end"
   | "token.create"
   | "token.revoke"
   | "user.create"

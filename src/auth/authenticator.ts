@@ -30,6 +30,11 @@ export interface Authenticator {
 export type Credentials = {
   /** The header `Authorization`. */
   authorization: string | undefined;
+  /**
+   * The cookie of a browser that signed in, of a request that has shown that a page of this server made it; absent from
+   * all others (`server/web-session.ts`). It counts only where there is no `authorization`.
+   */
+  webSession?: string | undefined;
   /** Address of the client, for limits and the audit log. */
   address: string;
   requestId: string;
@@ -54,6 +59,8 @@ export interface WorkerBackend {
 export type AuthenticatorOptions = {
   isOn: boolean;
   backends: readonly TokenBackend[];
+  /** Knows the cookies of browsers that signed in, which no backend takes for a token; undefined where nobody can. */
+  webSessions?: TokenBackend | undefined;
   /** Undefined where no routes for workers are. */
   workers?: WorkerBackend | undefined;
   failures: FailureLimit;
@@ -96,15 +103,25 @@ function keyOf(network: string, token: string): string {
   return `${network} ${hashToken(token)}`;
 }
 
-export function createAuthenticator({ isOn, backends, workers, failures }: AuthenticatorOptions): Authenticator {
+export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+  const { isOn, backends, webSessions, workers, failures } = options;
   const judge = async (token: string, from: Omit<Origin, "caller">) => {
     return await backends.find((backend) => backend.recognizes(token))?.authenticate(token, from);
+  };
+  const judgeCookie = async (cookie: string, from: Omit<Origin, "caller">) => {
+    return webSessions?.recognizes(cookie) === true ? await webSessions.authenticate(cookie, from) : undefined;
   };
   const limit = new TokenLimit(failures);
   return {
     isOn,
-    async authenticate({ authorization, address, requestId }) {
+    async authenticate({ authorization, webSession, address, requestId }) {
       const from = { address, requestId };
+      if (authorization === undefined && webSession !== undefined) {
+        if (!isOn) return withoutOwner(await judgeCookie(webSession, from));
+        const caller = await limit.judged(webSession, address, () => judgeCookie(webSession, from));
+        if (caller !== undefined) return caller;
+        throw unauthorized(ENDED, "invalid_token");
+      }
       const token = bearerOf(authorization);
       if (token !== undefined && isToken("worker", token)) throw unauthorized(OF_A_WORKER, "invalid_token");
       // Also while authentication is off: the program that holds one must not do more than its run may.
@@ -134,6 +151,7 @@ function withoutOwner(caller: Caller | undefined): Caller {
 }
 
 const NOT_VALID = "the token is not valid: it is unknown, expired or revoked";
+const ENDED = "the session of this browser has ended: sign in again";
 const OF_A_WORKER = "a worker's token is for the routes of workers";
 const OF_A_RUN = "the token of a run is for the tools of that run, over MCP";
 const NOT_A_WORKERS = "this route needs the token of a worker";

@@ -14,6 +14,10 @@ export type Caller = {
   readonly userId?: string;
   /** Of one who signed in: what signing out ends. */
   readonly sessionId?: string;
+  /** Of a browser that signed in, whoever vouches for it: see `web/web-sessions.ts`. */
+  readonly webSessionId?: string;
+  /** Of one who shows a token that a caller made. */
+  readonly tokenId?: string;
   /** Whose records it makes and reaches, where its subject does not say so: a worker's, a stored job's. See `ownerOf`. */
   readonly owner?: string;
 };

@@ -91,6 +91,23 @@ export const providerNames = listOf({
   label: "list of names",
 });
 
+/** RFC 6749 §3.3, which separates scopes by spaces. */
+export const scopes: Kind<readonly string[]> = {
+  accepts: "up to 50 scopes separated by spaces",
+  label: "scopes",
+  parse: (text) => scopesIn(text.split(/[ ,]+/)),
+  parseNative: (value) => scopesIn(textsIn(value) ?? []),
+  format: (value) => value.join(" "),
+};
+
+const MAX_SCOPES = 50;
+
+function scopesIn(items: readonly string[]): readonly string[] | undefined {
+  const named = [...new Set(items.filter((item) => item !== ""))];
+  const isGood = named.every((item) => /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/.test(item));
+  return isGood && named.length > 0 && named.length <= MAX_SCOPES ? named : undefined;
+}
+
 /** Folded, as they are compared. */
 export const emails = listOf({
   item: (text) => (/^[^\s@,]{1,64}@[^\s@,]{1,190}$/.test(text) ? foldName(text) : undefined),

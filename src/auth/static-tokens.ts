@@ -6,6 +6,12 @@ import type { Caller } from "./caller.ts";
 /** What the subjects of tokens of the configuration begin with; no user is called so. */
 export const STATIC_PREFIX = "token:";
 
+export type StaticBackend = TokenBackend & {
+  callers: readonly Caller[];
+  /** The bearer of the token with that hash (`hashToken`), as long as the configuration has it. */
+  callerOf(hash: string): Caller | undefined;
+};
+
 /**
  * Tokens of the configuration. What is compared are hashes, all of them each time: time tells nothing about a token.
  * `judges`: whether it has its say of all tokens, as the last backend, or only of its own, before others.
@@ -13,7 +19,7 @@ export const STATIC_PREFIX = "token:";
 export function staticTokens(
   tokens: readonly StaticToken[],
   { kind = "static", judges = "all" }: { kind?: "static" | "internal"; judges?: "all" | "its own" } = {},
-): TokenBackend & { callers: readonly Caller[] } {
+): StaticBackend {
   const known = tokens.map(({ token, role, name }) => {
     const digest = digestOf(token);
     // Where nobody is named, a few digits of the hash tell tokens apart in logs and say nothing about them.
@@ -24,6 +30,7 @@ export function staticTokens(
   });
   return {
     callers: known.map(({ caller }) => caller),
+    callerOf: (hash) => known.find(({ digest }) => digest.toString("hex") === hash)?.caller,
     recognizes: (token) => judges === "all" || isAny(known, token),
     authenticate: (token) => {
       const shown = digestOf(token);

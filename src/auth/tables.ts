@@ -128,8 +128,43 @@ CREATE TABLE oauth_flows (
 CREATE INDEX oauth_flows_by_expiry ON oauth_flows (expires_at_ms);
 `;
 
+/**
+ * `web_sessions`: one for each sign-in of a browser (`web/web-sessions.ts`); `hash` is that of its cookie, `principal` says
+ * whose it is, `voucher` and `detail` who vouches (`web/voucher.ts`): the version of a password, the hash of a static token,
+ * or JSON of what an issuer said. Of the last, `asked_at_ms` is when the issuer was last asked, and `asking_until_ms` how
+ * long nobody else asks; the sealed value is its refresh token.
+ */
+const WEB_SESSIONS = `
+CREATE TABLE web_sessions (
+  id text PRIMARY KEY,
+  hash text NOT NULL UNIQUE,
+  principal text NOT NULL,
+  subject text NOT NULL,
+  caller_kind text NOT NULL,
+  voucher text NOT NULL,
+  user_id text REFERENCES users (id) ON DELETE CASCADE,
+  token_id text REFERENCES api_tokens (id) ON DELETE CASCADE,
+  detail text NOT NULL,
+  address text NOT NULL,
+  user_agent text NOT NULL,
+  created_at_ms bigint NOT NULL,
+  last_used_at_ms bigint NOT NULL,
+  ends_at_ms bigint,
+  asked_at_ms bigint,
+  asking_until_ms bigint,
+  key_id text,
+  sealed_key text,
+  sealed_value text
+);
+CREATE INDEX web_sessions_by_principal ON web_sessions (principal, last_used_at_ms);
+CREATE INDEX web_sessions_by_user ON web_sessions (user_id);
+CREATE INDEX web_sessions_by_token ON web_sessions (token_id);
+CREATE INDEX web_sessions_by_use ON web_sessions (last_used_at_ms);
+`;
+
 /** The tables of users, sessions, tokens, the audit log and credentials; and the owners of everybody's records. */
 export const AUTH_MIGRATIONS: readonly Migration[] = [
   { name: "access", sqlite: 7, postgres: 3, sql: ACCESS_RECORDS },
   OWNERS_MIGRATION,
+  { name: "web sessions", sqlite: 34, postgres: 31, sql: WEB_SESSIONS },
 ];

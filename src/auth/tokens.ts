@@ -8,7 +8,7 @@ import type { Random } from "../core/random.ts";
  * repositories and logs find one that leaked; the checksum tells a token from a text that only looks like one, here too,
  * before a database is asked. 256 random bits need no slow hash: what is kept is SHA-256 of the whole.
  */
-const KINDS = { access: "at", refresh: "rt", api: "pat", worker: "wt", run: "run" } as const;
+const KINDS = { access: "at", refresh: "rt", api: "pat", worker: "wt", run: "run", web: "ws" } as const;
 
 export type TokenKind = keyof typeof KINDS;
 

@@ -6,6 +6,7 @@ import { foldName } from "../core/names.ts";
 import type { AuditAction, AuditLog, Origin } from "./audit.ts";
 import { storedRole } from "./stored-caller.ts";
 import type { OnRevoked } from "./token-cache.ts";
+import { passwordVersion } from "./web/voucher.ts";
 import { checkNewPassword, type Passwords } from "./passwords.ts";
 
 /** Those who sign in. Names have no case; there is always an admin left, once there was one. */
@@ -89,7 +90,7 @@ export class Users {
       "UPDATE users SET password_hash = ?, updated_at_ms = ? WHERE folded_name = ? AND source = 'local' RETURNING id";
     const outcome = await this.#options.records.transact([
       { sql, values: [hash, NOW, foldName(name)], mustReturn: 1 },
-      endSessionsOf(name),
+      ...endSessionsOf(name),
       this.#entry("user.password", name, origin),
     ]);
     this.#options.onRevoked();
@@ -100,6 +101,32 @@ export class Users {
       "conflict",
       `${name} signs in with an identity provider (${source}) and has no password here`,
     );
+  }
+
+  /**
+   * Sets the password of the one who asks, and ends all of the user's sessions but `kept`. Resolves to false when the
+   * password is not the one of that hash any more.
+   */
+  async changePassword(
+    user: Pick<User, "id" | "name"> & { passwordHash: string },
+    password: string,
+    kept: { sessionId: string | undefined; webSessionId: string | undefined },
+    origin: Origin,
+  ): Promise<boolean> {
+    checkNewPassword(password);
+    const hash = await this.#options.passwords.hash(password);
+    const sql = "UPDATE users SET password_hash = ?, updated_at_ms = ? WHERE id = ? AND password_hash = ? RETURNING id";
+    const web = kept.webSessionId ?? "";
+    const outcome = await this.#options.records.transact([
+      { sql, values: [hash, NOW, user.id, user.passwordHash], mustReturn: 1 },
+      { sql: "DELETE FROM sessions WHERE user_id = ? AND id <> ?", values: [user.id, kept.sessionId ?? ""] },
+      { sql: "DELETE FROM web_sessions WHERE user_id = ? AND id <> ?", values: [user.id, web] },
+      // It was begun with the former password, and goes on with this one.
+      { sql: "UPDATE web_sessions SET detail = ? WHERE id = ?", values: [passwordVersion(hash), web] },
+      this.#entry("user.password", user.name, origin),
+    ]);
+    this.#options.onRevoked();
+    return outcome.done;
   }
 
   /**
@@ -163,9 +190,11 @@ export class Users {
   }
 }
 
-function endSessionsOf(name: string): Statement {
-  const sql = "DELETE FROM sessions WHERE user_id IN (SELECT id FROM users WHERE folded_name = ?)";
-  return { sql, values: [foldName(name)] };
+function endSessionsOf(name: string): Statement[] {
+  return ["sessions", "web_sessions"].map((table) => ({
+    sql: `DELETE FROM ${table} WHERE user_id IN (SELECT id FROM users WHERE folded_name = ?)`,
+    values: [foldName(name)],
+  }));
 }
 
 function toUser(row: RecordRow): User {

@@ -27,6 +27,7 @@ import { readJson } from "./json-body.ts";
 import type { Route } from "./route.ts";
 import { Router, type Match } from "./router.ts";
 import { securityHeaders } from "./security-headers.ts";
+import { isOfOwnPage, sessionCookieOf } from "./web-session.ts";
 
 /** A route table as an HTTP handler: matching, input checks, error shape, request ids, CORS, metrics, access log. */
 export type AppOptions = {
@@ -61,7 +62,14 @@ export type App = {
   idle(): Promise<void>;
 };
 
-type Exchange = { request: HttpRequest; requestId: string; startedMs: number; route: Route | undefined };
+type Exchange = {
+  request: HttpRequest;
+  requestId: string;
+  startedMs: number;
+  route: Route | undefined;
+  /** See `Call`. */
+  webSession: string | undefined;
+};
 
 export function createApp(options: AppOptions): App {
   const router = new Router(options.routes);
@@ -70,10 +78,14 @@ export function createApp(options: AppOptions): App {
   const allowed = allowedOrigins(browsers.origins, authenticator.isOn);
   const named = namedOrigins(browsers.origins);
   const guard = createOriginGuard({ ...browsers, allowed, named, tokensAreAsked: authenticator.isOn });
-  const parts: AppParts = { ...options, router, work, allowed, named, guard };
+  const ownOrigins = new Set(browsers.ownOrigins);
+  const parts: AppParts = { ...options, router, work, allowed, named, guard, ownOrigins };
   const handler: HttpHandler = async (request) => {
     const requestId = requestIdOf(request.header("x-request-id"), options.newId);
-    const exchange: Exchange = { request, requestId, startedMs: options.clock.monotonicMs(), route: undefined };
+    const isByCookie = request.header("authorization") === undefined && isOfOwnPage(request, ownOrigins);
+    const webSession = isByCookie ? sessionCookieOf(request) : undefined;
+    const startedMs = options.clock.monotonicMs();
+    const exchange: Exchange = { request, requestId, startedMs, route: undefined, webSession };
     let response: HttpResponse;
     try {
       response = await respond(parts, exchange);
@@ -92,12 +104,13 @@ export function createApp(options: AppOptions): App {
       }
       response = exchange.route?.failures?.respond(request, failure) ?? errorResponse(failure, requestId);
     }
-    const cors = corsHeaders(allowedFor(parts, exchange, response.headers), request.header("origin"));
+    const cors = corsHeaders(allowedFor(parts, exchange, response), request.header("origin"));
+    const own = webSession === undefined ? response.headers : notKept(response.headers);
     response.headers = {
       ...securityHeaders(request.scheme),
-      ...response.headers,
+      ...own,
       ...cors,
-      ...variesBy(response.headers["Vary"], cors["Vary"]),
+      ...variesBy(own["Vary"], cors["Vary"]),
       "X-Request-ID": requestId,
     };
     onFinished(response, (bytes) => {
@@ -111,6 +124,12 @@ export function createApp(options: AppOptions): App {
   return { handler, idle: () => work.idle() };
 }
 
+/** HTTP lets caches keep what a cookie has brought, as it does not what `Authorization` has (RFC 9111 §3.5). */
+function notKept(headers: HttpResponse["headers"]): HttpResponse["headers"] {
+  const { Vary: vary } = headers;
+  return { "Cache-Control": "no-store", ...headers, Vary: vary === undefined ? "Cookie" : `${vary}, Cookie` };
+}
+
 /** What the answer depends on, where both its route and who may read it say something. */
 function variesBy(own: string | undefined, cors: string | undefined): Record<string, string> {
   if (own === undefined || cors === undefined) return {};
@@ -122,11 +141,11 @@ function variesBy(own: string | undefined, cors: string | undefined): Record<str
 function allowedFor(
   { allowed, named }: AppParts,
   { request, route }: Exchange,
-  headers: HttpResponse["headers"],
+  { headers, cookies = [] }: Pick<HttpResponse, "headers" | "cookies">,
 ): AllowedOrigins {
   if (allowed !== "all" || request.header("origin") === undefined) return allowed;
   const isForOwnPages = route?.ownPages === true;
-  const setsCookie = Object.keys(headers).some((name) => name.toLowerCase() === "set-cookie");
+  const setsCookie = cookies.length > 0 || Object.keys(headers).some((name) => name.toLowerCase() === "set-cookie");
   return isForOwnPages || setsCookie || request.header("cookie") !== undefined ? named : allowed;
 }
 
@@ -164,6 +183,7 @@ type AppParts = AppOptions & {
   allowed: AllowedOrigins;
   named: ReadonlySet<string>;
   guard: OriginGuard;
+  ownOrigins: ReadonlySet<string>;
 };
 
 async function respond(parts: AppParts, exchange: Exchange): Promise<HttpResponse> {
@@ -184,6 +204,7 @@ async function respond(parts: AppParts, exchange: Exchange): Promise<HttpRespons
       requestId,
       caller: ANONYMOUS,
       worker: undefined,
+      webSession: undefined,
       authenticateAgain: () => Promise.resolve(ANONYMOUS),
       clientAddress: "",
       bodyType: "",
@@ -193,8 +214,10 @@ async function respond(parts: AppParts, exchange: Exchange): Promise<HttpRespons
       json: {},
     });
   }
+  const { webSession } = exchange;
+  if (route.ownPageOnly === true && !isOfOwnPage(request, parts.ownOrigins)) throw notOfOwnPage();
   const address = clientAddress(request, parts.isTrustedProxy);
-  const asker = () => askerOf(parts.authenticator, route, { request, address, requestId });
+  const asker = () => askerOf(parts.authenticator, route, { request, webSession, address, requestId });
   const { caller, worker } = await asker();
   if (route.webSocket === true && request.webSocket === undefined) throw upgradeRequired();
   checkAccept(route, request.header("accept"));
@@ -204,6 +227,7 @@ async function respond(parts: AppParts, exchange: Exchange): Promise<HttpRespons
     requestId,
     caller,
     worker,
+    webSession,
     authenticateAgain: async () => (await asker()).caller,
     clientAddress: address,
     bodyType,
@@ -222,17 +246,19 @@ async function respond(parts: AppParts, exchange: Exchange): Promise<HttpRespons
  */
 async function matched(parts: AppParts, exchange: Exchange): Promise<Match> {
   const { router, authenticator, routes } = parts;
-  const { request, requestId } = exchange;
+  const { request, requestId, webSession } = exchange;
   try {
     return router.match(request.method, request.path);
   } catch (error) {
     const isOpen = router.routesAt(request.path).some(({ role }) => role === "none");
     const authorization = request.header("authorization");
     const token = bearerOf(authorization);
-    // An edge does not know the tokens that its peers do.
-    const isJudge = token === undefined || !routes.some(({ passThrough }) => passThrough === true);
+    // An edge does not know the tokens and the sessions that its peers do.
+    const showsNothing = token === undefined && webSession === undefined;
+    const isJudge = showsNothing || !routes.some(({ passThrough }) => passThrough === true);
     if (authenticator.isOn && !isOpen && isJudge) {
-      const credentials = { authorization, address: clientAddress(request, parts.isTrustedProxy), requestId };
+      const address = clientAddress(request, parts.isTrustedProxy);
+      const credentials = { authorization, webSession, address, requestId };
       const isWorker = token !== undefined && isToken("worker", token);
       await (isWorker ? authenticator.authenticateWorker(credentials) : authenticator.authenticate(credentials));
     }
@@ -246,11 +272,11 @@ type Asker = { caller: Caller; worker: WorkerIdentity | undefined };
 async function askerOf(
   authenticator: Authenticator,
   route: Route,
-  { request, address, requestId }: { request: HttpRequest; address: string; requestId: string },
+  { request, ...from }: { request: HttpRequest; webSession: string | undefined; address: string; requestId: string },
 ): Promise<Asker> {
   const { role, unscoped } = route;
   if (role === "none") return { caller: ANONYMOUS, worker: undefined };
-  const credentials = { authorization: request.header("authorization"), address, requestId };
+  const credentials = { authorization: request.header("authorization"), ...from };
   if (route.runTokens === true && isToken("run", bearerOf(credentials.authorization) ?? "")) {
     return { caller: RUN_CALLER, worker: undefined };
   }
@@ -266,6 +292,14 @@ async function askerOf(
     throw new EngineError("forbidden", "a token that is limited to databases may not do this");
   }
   return { caller, worker: undefined };
+}
+
+function notOfOwnPage(): EngineError {
+  return new EngineError(
+    "forbidden",
+    "this is for pages of this server: browsers say so themselves (Sec-Fetch-Site, Origin), and where they say nothing " +
+      "a page says X-Engine-Web: 1",
+  );
 }
 
 /** RFC 9110 §15.5.22 and RFC 6455 §4.4. */
@@ -288,7 +322,7 @@ function preflight(parts: AppParts, exchange: Exchange): HttpResponse {
   guard(request, route);
   const methods = router.methods(request.path);
   if (methods.length === 0) throw new EngineError("not_found", `there is no route ${request.path}`);
-  const allowed = allowedFor(parts, exchange, {});
+  const allowed = allowedFor(parts, exchange, { headers: {} });
   const wanted = request.header("access-control-request-headers");
   const grants = preflightHeaders(allowed, request.header("origin"), methods, wanted);
   return { status: 204, headers: { Allow: methods.join(", "), ...grants } };

@@ -1,6 +1,7 @@
 /**
- * Cross-origin requests (Fetch standard, HTTP extensions). `Access-Control-Allow-Credentials` is never sent: no cookie
- * and no password that a browser keeps says who a caller is, so no page can have its visitor's browser act for it.
+ * Cross-origin requests (Fetch standard, HTTP extensions). `Access-Control-Allow-Credentials` is never sent, and
+ * `X-Engine-Web` is not among the headers that may be: a cookie says who a caller is to pages of this server's own origin
+ * alone (`web-session.ts`), so no other page can have its visitor's browser act for it.
  */
 
 /** The origins whose pages may call. */

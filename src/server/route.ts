@@ -28,6 +28,8 @@ export type Route = {
    * where tokens are asked for and where `*` lets in all others.
    */
   ownPages?: true;
+  /** Refused but to pages of this server itself, whatever else the request has: it makes or ends a browser's session. */
+  ownPageOnly?: true;
   tag: string;
   summary: string;
   description?: string;
@@ -96,6 +98,8 @@ export type Call<P = unknown, Q = unknown, H = unknown, J = unknown> = {
   caller: Caller;
   /** Of a route for workers: the one that asks. See `workerOf`. */
   worker: WorkerIdentity | undefined;
+  /** The cookie of a browser that signed in, where a page of this server made the request: see `web-session.ts`. */
+  webSession: string | undefined;
   /** For answers that last: who asks, if asked again now. Rejects when the request would be refused. */
   authenticateAgain: () => Promise<Caller>;
   request: HttpRequest;

@@ -70,13 +70,13 @@ export const metricsRoute = defineRoute({
 
 async function maySeeNames(
   { authenticator }: ServiceDeps,
-  { request, clientAddress, requestId }: Call,
+  { request, clientAddress, requestId, webSession }: Call,
 ): Promise<boolean> {
   if (!authenticator.isOn) return true;
   const authorization = request.header("authorization");
-  if (authorization === undefined) return false;
+  if (authorization === undefined && webSession === undefined) return false;
   try {
-    const caller = await authenticator.authenticate({ authorization, address: clientAddress, requestId });
+    const caller = await authenticator.authenticate({ authorization, webSession, address: clientAddress, requestId });
     return roleIncludes(caller.role, "read") && caller.databases === undefined;
   } catch (error) {
     // A token that has expired, or a catalog that is away and knows no token, must not take a whole cluster out of sight.

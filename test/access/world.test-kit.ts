@@ -57,7 +57,7 @@ const AN_ISSUER = {
 };
 
 export const ROOT = { username: "root", password: "correct horse battery" };
-const CALLER_PASSWORD = "a password of the test";
+export const CALLER_PASSWORD = "a password of the test";
 const ROLES = ["read", "write", "admin"] as const;
 
 export async function startWorld(env: Record<string, string> = {}): Promise<World> {

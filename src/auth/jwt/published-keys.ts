@@ -38,8 +38,8 @@ export function keysUnder(url: URL, source: Source): LoadKeys {
 
 const configuration = z.object({ issuer: z.string(), jwks_uri: z.string() });
 
-/** Only an issuer of this machine may have its keys on this machine without TLS. */
-function mayFollow(issuer: URL, keys: URL): boolean {
+/** Only an issuer of this machine may have its keys, and what else it names, on this machine without TLS. */
+export function mayFollow(issuer: URL, keys: URL): boolean {
   return keys.protocol === "https:" || (issuer.protocol === "http:" && isSafeKeyUrl(keys));
 }
 

@@ -127,6 +127,7 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
     db.exec("ALTER TABLE tables DROP COLUMN dropped_at_ms; ALTER TABLE tables DROP COLUMN readable_from");
     const later = ["deletion", "sandbox quotas", "agents", "sandboxes", "jobs", "access", "input positions"];
     const newest = [
+      "web sessions",
       "memory records",
       "graphs",
       "memory vectors",
@@ -140,7 +141,7 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
       "query engines",
       "dashboards",
     ];
-    const records = [...later, "dropped files", "live servers", ...newest].map(sqliteText).join("");
+    const records = [...newest, ...later, "dropped files", "live servers"].map(sqliteText).join("");
     for (const [, name] of records.matchAll(/CREATE TABLE (\w+)/g)) db.exec(`DROP TABLE ${name}`);
     db.exec("ALTER TABLE extents DROP COLUMN ns_column_ids");
     db.exec("ALTER TABLE extents DROP COLUMN newest_ns; ALTER TABLE tables DROP COLUMN oldest_snapshot");

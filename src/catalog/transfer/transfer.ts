@@ -66,6 +66,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   sessions: "a session that was ended since would be good again: users sign in anew",
   access_tokens: "they belong to sessions",
   refresh_tokens: "they belong to sessions",
+  web_sessions: "as sessions",
   oauth_flows: "sign-ins that are under way",
   dreaming_remote: "dreams under way on workers, which begin anew when the leases have ended",
   remote_queries: "queries that run elsewhere at that moment",
