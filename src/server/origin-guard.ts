@@ -17,7 +17,8 @@ import type { Route } from "./route.ts";
  * - A page whose name is made to point to this server after it was loaded (DNS rebinding) is of the server's own origin,
  *   as far as the browser can tell. It has the wrong name in `Host`. An attack needs a name, so addresses are good.
  *
- * Where tokens are asked for, no page can do anything without one, so these rules hold for a request of a page that shows a
+ * Where tokens are asked for, no page can do anything without one, and the cookie of a browser that signed in counts for
+ * this server's own pages alone (`web-session.ts`). So these rules hold for a request of a page that shows a
  * password (`ownPages`) and for no other: a page whose name was made to point here could try those that everybody knows.
  *
  * A request that an edge passes on was judged there: browsers let no page write `Via`.

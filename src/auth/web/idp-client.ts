@@ -76,7 +76,7 @@ async function outcomeOf(response: Response): Promise<GrantOutcome> {
   const body = jsonIn(await textOf(response));
   if (status === 200) {
     const found = granted.safeParse(body);
-    if (!found.success) return { kind: "unreachable", reason: "the answer has no token" };
+    if (!found.success) return { kind: "invalid", reason: "the answer has no token" };
     return { kind: "granted", token: found.data.access_token, refreshToken: found.data.refresh_token };
   }
   const said = refused.safeParse(body);

@@ -47,6 +47,7 @@ const metadata = z.object({
 type Metadata = z.output<typeof metadata>;
 
 /** Error codes of a token endpoint that speak of the grant, and not of this program's own request (RFC 6749 §5.2). */
+const PASSING = new Set(["server_error", "temporarily_unavailable"]);
 const FINAL = new Set(["invalid_grant", "access_denied", "interaction_required", "login_required", "consent_required"]);
 
 /**
@@ -113,12 +114,15 @@ export class OidcClient implements SignInClient {
     } catch (error) {
       if (error instanceof ResponseBodyError) {
         const code = boundedCode(error.error);
-        return FINAL.has(code) ? { kind: "refused", error: code } : { kind: "unreachable", reason: code };
+        if (FINAL.has(code)) return { kind: "refused", error: code };
+        return { kind: PASSING.has(code) ? "unreachable" : "invalid", reason: code };
       }
+      if (error instanceof NoAnswer) return { kind: "unreachable", reason: error.message };
+      if (!(error instanceof ClientError)) throw error;
+      const { cause } = error;
+      if (cause instanceof NoAnswer) return { kind: "unreachable", reason: cause.message };
       // Its messages hold nothing that the issuer sent, and those of what it was caused by may.
-      if (error instanceof ClientError) return { kind: "unreachable", reason: error.message };
-      if (error instanceof UnknownIssuer) return { kind: "unreachable", reason: error.message };
-      throw error;
+      return { kind: "invalid", reason: error.message };
     }
   }
 
@@ -129,7 +133,7 @@ export class OidcClient implements SignInClient {
     return supported?.includes(OFFLINE) === true ? [...USUAL_SCOPES, OFFLINE] : USUAL_SCOPES;
   }
 
-  /** What the issuer publishes, asked for when somebody signs in and again after a while. Rejects with `UnknownIssuer`. */
+  /** What the issuer publishes, asked for when somebody signs in and again after a while. Rejects with `NoAnswer`. */
   async #metadata(): Promise<Metadata> {
     const { clock } = this.#options;
     if (this.#known === undefined || clock.monotonicMs() - this.#known.atMs >= KNOWN_MS) {
@@ -148,17 +152,17 @@ export class OidcClient implements SignInClient {
     const { issuer, clock } = this.#options;
     const url = new URL(`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`);
     const text = await fetchJson(url, clock).catch((error: unknown) => {
-      throw new UnknownIssuer(messageOf(error));
+      throw new NoAnswer(messageOf(error));
     });
     const found = metadata.safeParse(text);
     if (!found.success || found.data.issuer !== issuer) {
-      throw new UnknownIssuer(`${url.href} is no configuration of the issuer ${issuer} that names where to sign in`);
+      throw new NoAnswer(`${url.href} is no configuration of the issuer ${issuer} that names where to sign in`);
     }
     const { authorization_endpoint: authorization, token_endpoint: token } = found.data;
     for (const endpoint of [authorization, token]) {
       const parsed = URL.parse(endpoint);
       if (parsed === null || !mayFollow(new URL(issuer), parsed)) {
-        throw new UnknownIssuer(`${url.href} names an endpoint that is not https`);
+        throw new NoAnswer(`${url.href} names an endpoint that is not https`);
       }
     }
     return found.data;
@@ -182,7 +186,7 @@ export class OidcClient implements SignInClient {
 }
 
 /** Messages hold nothing that the issuer sent. */
-class UnknownIssuer extends Error {}
+class NoAnswer extends Error {}
 
 /** Without what the issuer does not say. */
 function definedOf({ issuer, authorization_endpoint, token_endpoint, ...rest }: Metadata) {
@@ -196,6 +200,6 @@ async function fetchGrant(clock: Clock, url: string, { body, headers, method }: 
     const text = await textOf(response);
     return new Response(text, { status: response.status, headers: { "content-type": "application/json" } });
   }).catch((error: unknown) => {
-    throw new Error(reasonOf(error));
+    throw new NoAnswer(reasonOf(error));
   });
 }

@@ -89,7 +89,7 @@ export class Renewals {
     if (refreshToken === undefined) return await this.#end(session, "its refresh token does not open", from);
     const outcome = await client.refresh(refreshToken);
     if (outcome.kind === "refused") return await this.#end(session, outcome.error, from);
-    if (outcome.kind === "unreachable") return await this.#wait(session, outcome.reason);
+    if (outcome.kind !== "granted") return await this.#wait(session, outcome.reason);
     const replaced = this.sealed(session.id, outcome.refreshToken);
     const said = await this.#said(client, session, outcome.token);
     if (said === "unknown") return await this.#wait(session, "its token cannot be checked", replaced);

@@ -34,8 +34,8 @@ export type GrantOutcome =
   | { kind: "granted"; token: string | undefined; refreshToken: string | undefined }
   /** The issuer has said no, and will go on to. */
   | { kind: "refused"; error: string }
-  /** It did not answer, or nothing that says so: asking again may help. */
-  | { kind: "unreachable"; reason: string };
+  /** It did not answer, or said something that is no grant and no such no: asking again may help. */
+  | { kind: "unreachable" | "invalid"; reason: string };
 
 /** A button of the page that signs in. */
 export type SignInWay = {

@@ -34,6 +34,12 @@ export type SignedInBrowser = { caller: Caller; cookie: string };
  */
 export type WebSignInProblem = "provider_refused" | "provider_unreachable" | "invalid_token" | "forbidden";
 
+const PROBLEMS = {
+  refused: "provider_refused",
+  unreachable: "provider_unreachable",
+  invalid: "invalid_token",
+} as const satisfies Record<Exclude<GrantOutcome["kind"], "granted">, WebSignInProblem>;
+
 const NO_BROWSERS_TOKEN =
   "a browser signs in with a password, with a token of the configuration, an API token, or one of an issuer; " +
   "not with a token of a session or of this program itself";
@@ -117,8 +123,7 @@ export class WebSignIn {
     const outcome = await client.exchange(answer, asked);
     const { requestId } = request;
     log.info({ issuer, outcome: outcome.kind, ...reasonIn(outcome), requestId }, "a browser came back from an issuer");
-    if (outcome.kind === "refused") return "provider_refused";
-    if (outcome.kind === "unreachable") return "provider_unreachable";
+    if (outcome.kind !== "granted") return PROBLEMS[outcome.kind];
     const issued = outcome.token === undefined ? undefined : await client.issued(outcome.token);
     if (issued === undefined || issued.issuer !== issuer) return "invalid_token";
     let caller: Caller | undefined;
