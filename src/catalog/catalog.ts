@@ -80,6 +80,11 @@ export interface Catalog {
    */
   setInferTypes(tableId: number, inferTypes: boolean | undefined): Promise<TableRecord>;
   /**
+   * Sets after how many seconds rows of the table are published for other programs; 0 leaves it to compaction's own pace,
+   * undefined to the configuration. Throws `EngineError`: `table_not_found`, `invalid_parameter` for more than a day.
+   */
+  setOpenLag(tableId: number, secs: number | undefined): Promise<TableRecord>;
+  /**
    * Adds columns to a table, all or none. Idempotent. Throws `EngineError`: `conflict` when a name is taken by another
    * type, the columns would be too many, or one is a vector and the table has rows (`vectorOnRows`), `invalid_name` for a
    * name that no column may have.
@@ -317,6 +322,8 @@ export type TableRecord = {
   clusterBy: readonly string[];
   /** Whether new columns get types by their values where a request does not say; absent where the configuration says. */
   inferTypes?: boolean;
+  /** Seconds after which rows are published for other programs (0: at compaction's own pace); absent where the configuration says. */
+  openLagSecs?: number;
 };
 
 export type Resolution = {
@@ -333,6 +340,7 @@ export type CreateTable = {
   retentionDays?: number;
   clusterBy?: readonly string[];
   inferTypes?: boolean;
+  openLagSecs?: number;
   /** Of a table that was there before and is made anew: its database may have any name that was ever accepted. */
   wasThere?: true;
 };

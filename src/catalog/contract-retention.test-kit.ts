@@ -29,6 +29,28 @@ export function retentionContract({ catalog, clock, table }: Subject): void {
     expect(await failureOf(catalog().setRetention(4711, 1))).toBe("table_not_found");
   });
 
+  it("comes beside how soon rows are published for other programs", async () => {
+    const events = await table();
+    expect(events).not.toHaveProperty("openLagSecs");
+    const generation = await catalog().schemaGeneration();
+    expect(await catalog().setOpenLag(events.id, 300)).toEqual({ ...events, openLagSecs: 300 });
+    expect(await catalog().schemaGeneration()).not.toBe(generation);
+    expect(await catalog().table("default", "events")).toEqual({ ...events, openLagSecs: 300 });
+    // Its own pace is another thing than the server's bound.
+    expect(await catalog().setOpenLag(events.id, 0)).toEqual({ ...events, openLagSecs: 0 });
+    expect(await catalog().setOpenLag(events.id, undefined)).toEqual(events);
+    const request = { database: "default", name: "early", columns: [], openLagSecs: 60 };
+    const { table: early } = await catalog().createTable(request);
+    expect(early.openLagSecs).toBe(60);
+    expect(await catalog().allTables()).toEqual([events, early]);
+    for (const openLagSecs of [-1, 1.5, Number.NaN, 86_401]) {
+      expect(await failureOf(catalog().setOpenLag(events.id, openLagSecs))).toBe("invalid_parameter");
+      const creating = catalog().createTable({ database: "d", name: "t", columns: [], openLagSecs });
+      expect(await failureOf(creating)).toBe("invalid_parameter");
+    }
+    expect(await failureOf(catalog().setOpenLag(4711, 1))).toBe("table_not_found");
+  });
+
   it("lists all tables of all databases by id", async () => {
     expect(await catalog().allTables()).toEqual([]);
     const { table: first } = await catalog().createTable({ database: "z", name: "t", columns: [], retentionDays: 3 });

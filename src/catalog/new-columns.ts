@@ -71,6 +71,21 @@ function checkColumnName(name: string): void {
 /** More than this is for ever, and days times nanoseconds must stay within 64 bits. */
 const MAX_RETENTION_DAYS = 36_500;
 
+/** As for `ENGINE_ICEBERG_MAX_LAG_SECS`. */
+const MAX_OPEN_LAG_SECS = 86_400;
+
+/** Whether rows of a table may wait for so many seconds until they are published. */
+export function isOpenLag(secs: number): boolean {
+  return Number.isInteger(secs) && secs >= 0 && secs <= MAX_OPEN_LAG_SECS;
+}
+
+/** Throws `invalid_parameter` for a lag that no table may have. */
+export function checkOpenLag(secs: number | undefined): void {
+  if (secs === undefined || isOpenLag(secs)) return;
+  const text = `the open lag is a whole number of seconds from 0 to ${MAX_OPEN_LAG_SECS}, not ${secs}`;
+  throw new EngineError("invalid_parameter", text);
+}
+
 /** Throws `invalid_parameter` for a retention that no table may have. */
 export function checkRetention(days: number | undefined): void {
   if (days === undefined || (Number.isInteger(days) && days >= 1 && days <= MAX_RETENTION_DAYS)) return;

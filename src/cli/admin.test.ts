@@ -63,6 +63,7 @@ describe("databases and tables", () => {
         retention_days: null,
         cluster_by: [],
         infer_types: null,
+        open_lag_secs: null,
         rows: 0,
         extents: 0,
         size_bytes: 0,
@@ -97,6 +98,23 @@ describe("databases and tables", () => {
     expect(await json("list-tables")).toMatchObject([{ retention_days: null }]);
     expect((await alter("--retention-days", "8", "--json")).stdout).toContain('"retention_days": 8');
     expect(await json("list-tables")).toMatchObject([{ retention_days: 8 }]);
+  });
+
+  test("how soon a table is published is set, changed and left to the server", async () => {
+    expect((await createT("a:int", "--open-lag-secs", "300")).code).toBe(0);
+    expect(await json("list-tables")).toMatchObject([{ open_lag_secs: 300 }]);
+    expect((await createT("a:int", "--open-lag-secs", "300")).code).toBe(0);
+    const other = await createT("a:int", "--open-lag-secs", "0");
+    expect(other.stderr).toBe(
+      "error: table default.t exists already and is published within 300 s; `engine alter-table --open-lag-secs` changes that\n",
+    );
+    const alter = (...args: string[]) => run("alter-table", "--table", "t", ...args);
+    const own = await alter("--open-lag-secs", "0", "--retention-days", "3");
+    expect(own.stdout).toMatch(/; keeps its rows 3 days; is published at compaction's own pace\n$/);
+    expect(await json("list-tables")).toMatchObject([{ open_lag_secs: 0 }]);
+    const lifted = await alter("--open-lag-secs", "server");
+    expect(lifted.stdout).toMatch(/; is published as the server's configuration says\n$/);
+    expect(await json("list-tables")).toMatchObject([{ open_lag_secs: null }]);
   });
 
   test("the cluster columns of a table are set, changed and lifted", async () => {
@@ -232,7 +250,15 @@ test.for([
   ],
   [
     ["alter-table", "--table", "t"],
-    "error: nothing to change: give --add-column, --retention-days, --cluster-by or --infer-types",
+    "error: nothing to change: give --add-column, --retention-days, --cluster-by, --infer-types or --open-lag-secs",
+  ],
+  [
+    ["alter-table", "--table", "t", "--open-lag-secs", "86401"],
+    'error: --open-lag-secs is "86401"; expected an integer from 0 to 86400 or `server`',
+  ],
+  [
+    ["create-table", "--name", "t", "--schema", "a:int", "--open-lag-secs", "server"],
+    'error: --open-lag-secs is "server"; expected an integer from 0 to 86400',
   ],
   [["alter-table", "--table", "t", "--cluster-by", "a,"], 'error: --cluster-by: expected a column\'s name at ""'],
   [["alter-table", "--table", "t", "--cluster-by", '"a'], "error: --cluster-by: expected a column's name at "],

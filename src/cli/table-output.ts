@@ -11,6 +11,7 @@ export function tableJson(table: TableRecord) {
     retention_days: table.retentionDays ?? null,
     cluster_by: table.clusterBy,
     infer_types: table.inferTypes ?? null,
+    open_lag_secs: table.openLagSecs ?? null,
   };
 }
 

@@ -44,7 +44,14 @@ export type CompactorPorts = Omit<PublishPorts, "merger"> & {
   merger?: Merger;
   catalog: Pick<
     Catalog,
-    "allTables" | "crowdedDays" | "extents" | "head" | "mergeExtents" | "misfits" | "unpublishedDays"
+    | "allTables"
+    | "crowdedDays"
+    | "extents"
+    | "head"
+    | "mergeExtents"
+    | "misfits"
+    | "schemaGeneration"
+    | "unpublishedDays"
   >;
   /** Of those who want something published; by default nobody does. */
   requests?: Pick<PublishRequests, "finish" | "forgetLapsed" | "open">;
@@ -61,7 +68,10 @@ export type CompactorOptions = {
   minExtents: number;
   /** See `PickRules`. */
   isTlmPast?: boolean;
-  /** What is not published and older than that does not wait for its tier; by default nothing is too old. */
+  /**
+   * What is not published and older than that does not wait for its tier, but for tables that have a bound of their own
+   * (`TableRecord.openLagSecs`); by default nothing is too old.
+   */
   maxLagMs?: number;
   /** After each merge. */
   restMs: number;
@@ -112,6 +122,8 @@ class Compactor {
   readonly #failed = new Map<string, { times: number; untilMs: number }>();
   /** Extents whose bytes are not what was committed: nothing can be done with them, and they are reported once. */
   readonly #damaged = new Set<string>();
+  /** Bounds of tables that have one of their own, as of a generation of the schema. */
+  #lags: { generation: number; msOf: ReadonlyMap<number, number> } = { generation: -1, msOf: new Map() };
   #settleAtMs = 0;
   #isClean = false;
 
@@ -210,18 +222,35 @@ class Compactor {
   /** What is to be published, since somebody asks for it or it has waited for too long. */
   async #findUnpublished(requests: readonly PublishRequest[], signal: AbortSignal): Promise<Job | undefined> {
     const { catalog, clock } = this.#ports;
-    const { maxLagMs = 0 } = this.#options;
     const asked = requests.filter(({ whole }) => !whole);
-    if (asked.length === 0 && maxLagMs === 0) return undefined;
+    const lagOf = await this.#lagOf();
+    if (asked.length === 0 && lagOf === undefined) return undefined;
     const days = await catalog.unpublishedDays({ belowBytes: FINISHED_BYTES });
     for (const request of asked) {
       const job = await this.#workOff(request, days, signal);
       if (job !== undefined) return job;
     }
-    if (maxLagMs === 0) return undefined;
+    if (lagOf === undefined) return undefined;
     const nowMs = clock.nowMs();
-    const due = days.filter(({ sinceMs }) => sinceMs + maxLagMs <= nowMs);
-    return await this.#lookInto(due, publishAfter(maxLagMs, nowMs), signal);
+    const due = days.filter(({ tableId, sinceMs }) => sinceMs + lagOf(tableId) <= nowMs);
+    return await this.#lookInto(due, ({ tableId }) => publishAfter(lagOf(tableId), nowMs), signal);
+  }
+
+  /** For how long what is not published may wait, by table; undefined where all may wait for their tiers. */
+  async #lagOf(): Promise<((tableId: number) => number) | undefined> {
+    const { catalog } = this.#ports;
+    const generation = await catalog.schemaGeneration();
+    if (generation !== this.#lags.generation) {
+      const own = (await catalog.allTables()).flatMap(({ id, openLagSecs }) =>
+        openLagSecs === undefined ? [] : [[id, openLagSecs * 1_000] as const],
+      );
+      this.#lags = { generation, msOf: new Map(own) };
+    }
+    const { msOf } = this.#lags;
+    const { maxLagMs = 0 } = this.#options;
+    if (maxLagMs === 0 && [...msOf.values()].every((ms) => ms === 0)) return undefined;
+    // A bound of 0 is none.
+    return (tableId) => (msOf.get(tableId) ?? maxLagMs) || Infinity;
   }
 
   /** Finished files that are asked for, which nobody waits for. */
@@ -243,19 +272,19 @@ class Compactor {
     const { tableId, upTo, whole } = request;
     const own = days.filter((day) => day.tableId === tableId && day.firstSnapshot <= upTo);
     const rule = { isDue: ({ beginSnapshot = Infinity }: Candidate) => beginSnapshot <= upTo, withFinished: whole };
-    const job = await this.#lookInto(own, rule, signal);
+    const job = await this.#lookInto(own, () => rule, signal);
     if (job === undefined && !own.some((day) => this.#hasFailed(day))) await this.#ports.requests?.finish(request);
     return job;
   }
 
   async #lookInto(
     days: readonly UnpublishedDay[],
-    publish: PublishRule,
+    ruleOf: (day: UnpublishedDay) => PublishRule,
     signal: AbortSignal,
   ): Promise<Job | undefined> {
     for (const day of days) {
       signal.throwIfAborted();
-      const job = this.#hasFailed(day) ? undefined : await this.#look(day, publish);
+      const job = this.#hasFailed(day) ? undefined : await this.#look(day, ruleOf(day));
       if (job !== undefined) return job;
     }
     return undefined;

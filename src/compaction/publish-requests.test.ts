@@ -124,3 +124,31 @@ test("with a bound what is older is merged although its level is not full", asyn
   await compactor(turn());
   expect(await formats()).toEqual(["parquet 2 1", "parquet 2 1"]);
 });
+
+test("a table's own bound goes before that of the server, also where that has none", async () => {
+  const created = await Promise.all(
+    [60, 0].map(async (openLagSecs) => {
+      const request = { database: "d", name: `own-${openLagSecs}`, columns: COLUMNS, openLagSecs };
+      return (await bench.catalog.createTable(request)).table;
+    }),
+  );
+  const tables = [table, ...created];
+  const compactors = { none: await settled(PATIENT), long: await settled({ ...PATIENT, maxLagMs: 600_000 }) };
+  for (const of of tables) await bench.add(of, [extent(1)]);
+  const waiting = async () => await Promise.all(tables.map(async ({ id }) => (await unpublishedOf(id)) > 0));
+  const unpublishedOf = async (id: number) => (await unpublishedTotals(bench.catalog, id)).extents;
+  await compactors.none(turn());
+  expect(await waiting()).toEqual([true, true, true]);
+  bench.clock.aheadMs = 61_000;
+  await compactors.none(turn());
+  expect(await waiting()).toEqual([true, false, true]);
+  bench.clock.aheadMs = 601_000;
+  await compactors.long(turn());
+  expect(await waiting()).toEqual([false, false, true]);
+  // Who sets it later is heard at the next look.
+  const [, , patient] = tables;
+  await bench.catalog.setOpenLag(patient?.id ?? 0, 1);
+  await compactors.none(turn());
+  expect(await waiting()).toEqual([false, false, false]);
+  expect(bench.failures).toEqual([]);
+});

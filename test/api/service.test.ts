@@ -335,6 +335,26 @@ describe("tables", () => {
     ]);
   });
 
+  test("how soon a table is published is said with it, and shown wherever it is described", async () => {
+    const provision = (body: string) =>
+      fetch(path("open"), { method: "POST", body, headers: { "Content-Type": "application/json" } });
+    for (const bad of ["-1", "1.5", "86401", '"60"', "null"]) {
+      expect([bad, (await provision(`{"open_lag_secs":${bad}}`)).status]).toEqual([bad, 400]);
+    }
+    expect(await (await provision('{"open_lag_secs":60}')).json()).toMatchObject({ created: true, open_lag_secs: 60 });
+    expect(await (await provision('{"open_lag_secs":60}')).json()).toMatchObject({ created: false });
+    const other = await provision('{"open_lag_secs":0}');
+    expect([other.status, await other.json()]).toMatchObject([
+      409,
+      { error: { code: "conflict", message: expect.stringContaining("has an open lag of 60 s") as string } },
+    ]);
+    expect(await (await fetch(path("open"))).json()).toMatchObject({ open_lag_secs: 60 });
+    expect(await (await fetch(path("provisioned"))).json()).toMatchObject({ open_lag_secs: null });
+    expect(await rowsOf(engine.url, "SELECT open_lag_secs FROM system.tables WHERE name = 'open'")).toEqual([
+      { open_lag_secs: 60 },
+    ]);
+  });
+
   test("the schema tree shows a client its own write at once", async () => {
     const tree = async () => JSON.stringify(await (await fetch(`${engine.url}/v1/catalog/schema`)).json());
     for (const column of ["first_new", "second_new"]) {

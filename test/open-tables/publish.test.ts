@@ -203,6 +203,15 @@ test("with a bound rows are published by themselves, the later ones of a day wit
   expect(await rowsOf(extents, bound)).toEqual([1, 1].map((rows) => ({ format: "parquet", rows })));
 }, 120_000);
 
+test("a table may have a bound of its own where the server has none", async () => {
+  const own = await started({ ENGINE_COMPACTION_POLL_SECS: "1" });
+  expect(await own.json("writer", "POST", pathOf("soon"), { open_lag_secs: 1 })).toMatchObject({ open_lag_secs: 1 });
+  await own.json("writer", "POST", pathOf("later"), {});
+  for (const table of ["later", "soon"]) await ingest(table, [{ body: "a" }], {}, own);
+  await eventually(async () => (await waiting("soon", own))[0] === 0);
+  expect(await waiting("later", own)).toEqual([1, true]);
+}, 120_000);
+
 const post = (url: string, path: string, body?: string) =>
   fetch(url + path, { method: "POST", ...(body === undefined ? {} : { body, headers: NDJSON }) });
 const NDJSON = { "X-Table": "killed", "Content-Type": "application/x-ndjson" };

@@ -4,6 +4,7 @@ import { POSTGRES_INFERRED_TYPES, SQLITE_INFERRED_TYPES } from "./inferred-types
 import { POSTGRES_INPUT_POSITIONS, SQLITE_INPUT_POSITIONS } from "./input-positions.ts";
 import { LIVE_SERVERS } from "./live-servers.ts";
 import { POSTGRES_NANOSECOND_COLUMNS, SQLITE_NANOSECOND_COLUMNS } from "./nanosecond-columns.ts";
+import { POSTGRES_OPEN_LAG, SQLITE_OPEN_LAG } from "./open-lag.ts";
 import { CLUSTER_COLUMNS as POSTGRES_CLUSTER_COLUMNS } from "./postgres-cluster-columns.ts";
 import { POSTGRES_DELETION } from "./postgres-deletion.ts";
 import { FUNCTIONS_1 } from "./postgres-functions-1.ts";
@@ -67,4 +68,5 @@ export const CATALOG_MIGRATIONS: readonly Migration[] = [
     postgres: 27,
     sql: { sqlite: SQLITE_UNPUBLISHED_EXTENTS, postgres: POSTGRES_UNPUBLISHED_EXTENTS },
   },
+  { name: "open lag", sqlite: 34, postgres: 31, sql: { sqlite: SQLITE_OPEN_LAG, postgres: POSTGRES_OPEN_LAG } },
 ];

@@ -162,6 +162,10 @@ export class PostgresCatalog implements CatalogDatabase {
     return this.#run(() => this.#schemaWriter.setInferTypes(tableId, inferTypes));
   }
 
+  setOpenLag(tableId: number, secs: number | undefined): Promise<TableRecord> {
+    return this.#run(() => this.#schemaWriter.setOpenLag(tableId, secs));
+  }
+
   setClusterBy(tableId: number, columns: readonly string[]): Promise<TableRecord> {
     return this.#run(() => this.#schemaWriter.setClusterBy(tableId, columns));
   }

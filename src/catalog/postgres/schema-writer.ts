@@ -5,7 +5,14 @@ import { formatColumnType, originOf, type ColumnOrigin, type ColumnSpec } from "
 import type { CreateTable, DatabaseRecord, TableRecord } from "../catalog.ts";
 import { clusterColumns, encodeClusterBy } from "../cluster-columns.ts";
 import { columnIdsAreNeverReused } from "../invariants.ts";
-import { checkRetention, columnsToCreate, missingColumns, vectorOnRows, vectorsAmong } from "../new-columns.ts";
+import {
+  checkOpenLag,
+  checkRetention,
+  columnsToCreate,
+  missingColumns,
+  vectorOnRows,
+  vectorsAmong,
+} from "../new-columns.ts";
 import type { Database } from "../../db/postgres/database.ts";
 import { widenable } from "../widening.ts";
 import { withoutNextId, type SchemaReader, type StoredTable } from "./schema.ts";
@@ -69,10 +76,11 @@ export class SchemaWriter {
   }
 
   async createTable(request: CreateTable): Promise<{ table: TableRecord; created: boolean }> {
-    const { database, name, retentionDays } = request;
+    const { database, name, retentionDays, openLagSecs } = request;
     checkName("database", database);
     checkName("table", name);
     checkRetention(retentionDays);
+    checkOpenLag(openLagSecs);
     const existing = await this.#schema.table(database, name);
     if (existing !== undefined) return { table: existing, created: false };
     if (request.wasThere !== true) await this.#checkDatabase(database);
@@ -83,6 +91,7 @@ export class SchemaWriter {
       retention_days: retentionDays ?? null,
       cluster_by: clusterBy,
       infer_types: request.inferTypes ?? null,
+      open_lag_secs: openLagSecs ?? null,
     };
     // Somebody may drop it before it is read back.
     for (let attempt = 1; attempt <= LIMITS.commitAttempts; attempt++) {
@@ -136,6 +145,12 @@ export class SchemaWriter {
   async setInferTypes(tableId: number, inferTypes: boolean | undefined): Promise<TableRecord> {
     const value = inferTypes === undefined ? null : String(inferTypes);
     await this.#database.write("SELECT engine.set_infer_types($1::bigint, $2::text::boolean)", [tableId, value]);
+    return withoutNextId(await this.#existing(tableId));
+  }
+
+  async setOpenLag(tableId: number, secs: number | undefined): Promise<TableRecord> {
+    checkOpenLag(secs);
+    await this.#database.write("SELECT engine.set_open_lag($1::bigint, $2::integer)", [tableId, secs ?? null]);
     return withoutNextId(await this.#existing(tableId));
   }
 

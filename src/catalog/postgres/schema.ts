@@ -153,7 +153,7 @@ const SEEN_TABLES = 10_000;
 
 const FIELDS =
   "t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.next_column_id, t.retention_days, " +
-  "t.cluster_by, t.infer_types";
+  "t.cluster_by, t.infer_types, t.open_lag_secs";
 
 const TABLE =
   `SELECT ${FIELDS} FROM engine.databases d JOIN engine.tables t ` +
@@ -191,6 +191,7 @@ function toTable(row: Row, columns: readonly ColumnRecord[]): StoredTable {
   };
   if (row["retention_days"] !== null) table.retentionDays = Number(row["retention_days"]);
   if (row["infer_types"] !== null) table.inferTypes = row["infer_types"] === true;
+  if (row["open_lag_secs"] !== null) table.openLagSecs = Number(row["open_lag_secs"]);
   return table;
 }
 

@@ -122,6 +122,7 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
     db.exec("ALTER TABLE meta DROP COLUMN oldest_snapshot; ALTER TABLE meta DROP COLUMN forgotten_extents");
     db.exec("ALTER TABLE columns DROP COLUMN since_snapshot; DROP INDEX extents_alive; DROP TABLE leases");
     db.exec("ALTER TABLE columns DROP COLUMN origin; ALTER TABLE tables DROP COLUMN infer_types");
+    db.exec("ALTER TABLE tables DROP COLUMN open_lag_secs");
     db.exec("ALTER TABLE columns DROP COLUMN widened_version; ALTER TABLE columns DROP COLUMN widened_snapshot");
     db.exec("ALTER TABLE tables DROP COLUMN cluster_by; ALTER TABLE databases DROP COLUMN dropped_at_ms");
     db.exec("ALTER TABLE tables DROP COLUMN dropped_at_ms; ALTER TABLE tables DROP COLUMN readable_from");

@@ -78,6 +78,7 @@ export class SchemaReader {
     };
     if (row["retention_days"] !== null) table.retentionDays = Number(row["retention_days"]);
     if (row["infer_types"] !== null) table.inferTypes = Number(row["infer_types"]) === 1;
+    if (row["open_lag_secs"] !== null) table.openLagSecs = Number(row["open_lag_secs"]);
     return table;
   }
 
@@ -99,7 +100,8 @@ const COLUMNS =
   "FROM columns c JOIN (SELECT ? AS version) v WHERE c.table_id = ? AND c.since_version <= ? ORDER BY c.id";
 
 const TABLE =
-  "SELECT t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.retention_days, t.cluster_by, t.infer_types " +
+  "SELECT t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.retention_days, t.cluster_by, " +
+  "t.infer_types, t.open_lag_secs " +
   "FROM databases d JOIN tables t ON t.database_id = d.id AND t.dropped_at_ms IS NULL";
 
 function toDatabase(row: Row): DatabaseRecord {

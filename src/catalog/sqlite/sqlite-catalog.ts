@@ -169,6 +169,10 @@ export class SqliteCatalog implements CatalogDatabase {
     return this.#run(() => this.#parts.writer.call("setInferTypes", tableId, inferTypes));
   }
 
+  setOpenLag(tableId: number, secs: number | undefined): Promise<TableRecord> {
+    return this.#run(() => this.#parts.writer.call("setOpenLag", tableId, secs));
+  }
+
   setClusterBy(tableId: number, columns: readonly string[]): Promise<TableRecord> {
     return this.#run(() => this.#parts.writer.call("setClusterBy", tableId, columns));
   }

@@ -13,7 +13,14 @@ import { checkName, checkNewDatabase, foldName } from "../../core/names.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import { clusterColumns, encodeClusterBy } from "../cluster-columns.ts";
 import { liveExtentsAreNotForgotten, readableExtentsAreNotForgotten } from "../invariants.ts";
-import { checkRetention, columnsToCreate, missingColumns, vectorOnRows, vectorsAmong } from "../new-columns.ts";
+import {
+  checkOpenLag,
+  checkRetention,
+  columnsToCreate,
+  missingColumns,
+  vectorOnRows,
+  vectorsAmong,
+} from "../new-columns.ts";
 import type { RecordRow, Statement, TransactOutcome } from "../../db/records.ts";
 import { addNewColumns, bumpGeneration, insertColumns, widenColumns } from "./columns.ts";
 import { commitFlushes, type EncodedFlush } from "./commit.ts";
@@ -57,6 +64,7 @@ export class Writer {
     checkName("database", request.database);
     checkName("table", request.name);
     checkRetention(request.retentionDays);
+    checkOpenLag(request.openLagSecs);
     return this.#write(() => {
       const existing = this.#schema.table(request.database, request.name);
       if (existing !== undefined) return { table: existing, created: false };
@@ -103,6 +111,17 @@ export class Writer {
       const known = this.#schema.tableById(tableId);
       if (known === undefined) throw new EngineError("table_not_found", `there is no table with the id ${tableId}`);
       this.#connection.run("UPDATE tables SET infer_types = ? WHERE id = ?", toFlag(inferTypes), tableId);
+      bumpGeneration(this.#connection);
+      return this.#schema.tableById(tableId) ?? known;
+    });
+  }
+
+  setOpenLag(tableId: number, secs: number | undefined): TableRecord {
+    checkOpenLag(secs);
+    return this.#write(() => {
+      const known = this.#schema.tableById(tableId);
+      if (known === undefined) throw new EngineError("table_not_found", `there is no table with the id ${tableId}`);
+      this.#connection.run("UPDATE tables SET open_lag_secs = ? WHERE id = ?", secs ?? null, tableId);
       bumpGeneration(this.#connection);
       return this.#schema.tableById(tableId) ?? known;
     });
@@ -254,9 +273,9 @@ export class Writer {
   #insertTable(databaseId: number, request: Required<Pick<CreateTable, "clusterBy">> & CreateTable): TableRecord {
     const sql =
       "INSERT INTO tables (database_id, name, folded_name, schema_version, next_column_id, retention_days, cluster_by, " +
-      "infer_types) VALUES (?, ?, ?, 1, 1, ?, ?, ?)";
-    const { name, columns, retentionDays, clusterBy, inferTypes } = request;
-    const settings = [retentionDays ?? null, encodeClusterBy(clusterBy), toFlag(inferTypes)];
+      "infer_types, open_lag_secs) VALUES (?, ?, ?, 1, 1, ?, ?, ?, ?)";
+    const { name, columns, retentionDays, clusterBy, inferTypes, openLagSecs } = request;
+    const settings = [retentionDays ?? null, encodeClusterBy(clusterBy), toFlag(inferTypes), openLagSecs ?? null];
     const inserted = this.#connection.statement(sql).run(databaseId, name, foldName(name), ...settings);
     const tableId = Number(inserted.lastInsertRowid);
     this.#connection.run("INSERT INTO table_totals VALUES (?, 0, 0, 0)", tableId);

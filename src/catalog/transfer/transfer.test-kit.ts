@@ -26,6 +26,7 @@ export async function makeFullCatalog(folder: string): Promise<void> {
   const table = (await catalog.createTable({ database: "default", name: "Events", columns })).table;
   await catalog.setRetention(table.id, 30);
   await catalog.setInferTypes(table.id, true);
+  await catalog.setOpenLag(table.id, 300);
   const filter = { name: "id", kind: "words", bytes: Uint8Array.of(0, 1, 254, 255) } as const;
   const extents = [anExtent({ filters: [filter as never] }), anExtent(), anExtent()];
   const [first, second] = extents;

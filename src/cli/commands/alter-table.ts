@@ -8,6 +8,7 @@ import type { CliContext } from "../../client/context.ts";
 import { withExamples } from "../../client/examples.ts";
 import { CliError, EXIT } from "../../client/failure.ts";
 import type { RegisterCommand } from "../../client/command.ts";
+import { openLagText, parseOpenLagSecs, SERVERS_LAG } from "../open-lag.ts";
 import { parseRetentionDays } from "../retention.ts";
 import { parseColumns } from "../schema.ts";
 import { columnsText, tableJson } from "../table-output.ts";
@@ -19,6 +20,7 @@ type Options = CatalogFlags & {
   retentionDays?: string;
   clusterBy?: string;
   inferTypes?: string;
+  openLagSecs?: string;
   json?: true;
 };
 
@@ -29,7 +31,8 @@ export const register: RegisterCommand = (program, context) => {
   const command = program
     .command("alter-table")
     .description(
-      "Add columns to a table, or change how long it keeps its rows or in which order (talks to the catalog directly). " +
+      "Add columns to a table, or change how long it keeps its rows, in which order, or how soon Iceberg clients can read " +
+        "them (talks to the catalog directly). " +
         "Columns are never dropped, renamed or narrowed. A vector is never null, so it is added to a table without rows only.",
     )
     .option("--db <name>", "database", "default")
@@ -46,6 +49,11 @@ export const register: RegisterCommand = (program, context) => {
         "whether columns that rows bring get types by their values, unless a request says otherwise",
       ).choices(["on", "off"]),
     )
+    .option(
+      "--open-lag-secs <seconds>",
+      "publish rows for Iceberg clients after so many seconds; 0 leaves it to compaction's own pace, " +
+        `\`${SERVERS_LAG}\` to ENGINE_ICEBERG_MAX_LAG_SECS`,
+    )
     .option(...CATALOG_FLAG)
     .option("--json", "print JSON");
   withExamples(command, [
@@ -54,6 +62,7 @@ export const register: RegisterCommand = (program, context) => {
     "engine alter-table --table requests --retention-days 30",
     "engine alter-table --table requests --cluster-by 'path, status'",
     "engine alter-table --table requests --infer-types on",
+    "engine alter-table --table requests --open-lag-secs 300",
   ]).action(context.action((options: Options) => alterTable(context, options)));
 };
 
@@ -70,8 +79,9 @@ async function alterTable(context: CliContext, options: Options): Promise<number
   const retention = parseRetention(options.retentionDays);
   const clusterBy = parseClustering(options.clusterBy);
   const inferTypes = options.inferTypes === undefined ? undefined : options.inferTypes === "on";
-  if (columns.length === 0 && [retention, clusterBy, inferTypes].every((change) => change === undefined)) {
-    const flags = "--add-column, --retention-days, --cluster-by or --infer-types";
+  const openLag = parseOpenLag(options.openLagSecs);
+  if (columns.length === 0 && [retention, clusterBy, inferTypes, openLag].every((change) => change === undefined)) {
+    const flags = "--add-column, --retention-days, --cluster-by, --infer-types or --open-lag-secs";
     throw new CliError(`nothing to change: give ${flags}`, EXIT.usage);
   }
   const table = await withCatalog(context, options, "read", async (catalog) => {
@@ -79,10 +89,11 @@ async function alterTable(context: CliContext, options: Options): Promise<number
     let changed = columns.length === 0 ? existing : await catalog.addColumns(existing.id, columns);
     if (retention !== undefined) changed = await catalog.setRetention(existing.id, retention.days);
     if (clusterBy !== undefined) changed = await catalog.setClusterBy(existing.id, clusterBy);
-    return inferTypes === undefined ? changed : await catalog.setInferTypes(existing.id, inferTypes);
+    if (inferTypes !== undefined) changed = await catalog.setInferTypes(existing.id, inferTypes);
+    return openLag === undefined ? changed : await catalog.setOpenLag(existing.id, openLag.secs);
   });
   if (options.json) await context.writeJson(tableJson(table));
-  else await context.writeLine(describe(table, { retention, clusterBy, inferTypes }));
+  else await context.writeLine(describe(table, { retention, clusterBy, inferTypes, openLag }));
   return EXIT.ok;
 }
 
@@ -90,6 +101,12 @@ async function alterTable(context: CliContext, options: Options): Promise<number
 function parseRetention(text: string | undefined): { days: number | undefined } | undefined {
   if (text === undefined) return undefined;
   return { days: text === FOREVER ? undefined : parseRetentionDays(text, ` or \`${FOREVER}\``) };
+}
+
+/** What `--open-lag-secs` asks for, if it is given; no `secs` leave it to the server. */
+function parseOpenLag(text: string | undefined): { secs: number | undefined } | undefined {
+  if (text === undefined) return undefined;
+  return { secs: text === SERVERS_LAG ? undefined : parseOpenLagSecs(text, ` or \`${SERVERS_LAG}\``) };
 }
 
 /** What `--cluster-by` asks for, if it is given. */
@@ -101,7 +118,7 @@ function parseClustering(text: string | undefined): readonly string[] | undefine
 /** The table's columns, and of its settings those that were changed. */
 function describe(
   table: TableRecord,
-  changed: { retention?: unknown; clusterBy?: unknown; inferTypes?: unknown },
+  changed: { retention?: unknown; clusterBy?: unknown; inferTypes?: unknown; openLag?: unknown },
 ): string {
   const parts = [`table ${table.database}.${table.name}: ${columnsText(table)}`];
   if (changed.retention !== undefined) {
@@ -113,5 +130,6 @@ function describe(
   if (changed.inferTypes !== undefined) {
     parts.push(table.inferTypes === true ? "infers the types of new columns" : "makes strings of new columns");
   }
+  if (changed.openLag !== undefined) parts.push(openLagText(table));
   return parts.join("; ");
 }

@@ -8,6 +8,7 @@ import { withExamples } from "../../client/examples.ts";
 import { CliError, EXIT } from "../../client/failure.ts";
 import { clusterByText, parseClusterBy } from "../cluster-by.ts";
 import type { RegisterCommand } from "../../client/command.ts";
+import { openLagText, parseOpenLagSecs } from "../open-lag.ts";
 import { parseRetentionDays } from "../retention.ts";
 import { parseColumns, withTimeColumn } from "../schema.ts";
 import { columnsText, tableJson } from "../table-output.ts";
@@ -19,6 +20,7 @@ type Options = CatalogFlags & {
   retentionDays?: string;
   clusterBy?: string;
   inferTypes?: true;
+  openLagSecs?: string;
   json?: true;
 };
 
@@ -35,6 +37,10 @@ export const register: RegisterCommand = (program, context) => {
     .option("--retention-days <days>", "delete rows after so many days (default: keep them)")
     .option("--cluster-by <columns>", "columns, as 'a, b', by which compaction orders rows of one time; at most 4")
     .option("--infer-types", "give columns that rows bring types by their values, unless a request says otherwise")
+    .option(
+      "--open-lag-secs <seconds>",
+      "publish rows for Iceberg clients after so many seconds, 0 at compaction's own pace (default: ENGINE_ICEBERG_MAX_LAG_SECS)",
+    )
     .option(...CATALOG_FLAG)
     .option("--json", "print JSON");
   withExamples(command, [
@@ -52,6 +58,7 @@ async function createTable(context: CliContext, options: Options): Promise<numbe
     ...(options.retentionDays === undefined ? {} : { retentionDays: parseRetentionDays(options.retentionDays) }),
     ...(options.clusterBy === undefined ? {} : { clusterBy: parseClusterBy(options.clusterBy) }),
     ...(options.inferTypes === undefined ? {} : { inferTypes: options.inferTypes }),
+    ...(options.openLagSecs === undefined ? {} : { openLagSecs: parseOpenLagSecs(options.openLagSecs) }),
   };
   const { table, created } = await withCatalog(context, options, "write", (catalog) => create(catalog, request));
   if (options.json) await context.writeJson({ ...tableJson(table), created });
@@ -81,6 +88,9 @@ async function create(catalog: Catalog, request: CreateTable): Promise<{ table: 
   }
   if (request.inferTypes === true && table.inferTypes !== true) {
     throw new CliError(`${named} and does not infer types; \`engine alter-table --infer-types on\` changes that`);
+  }
+  if (request.openLagSecs !== undefined && request.openLagSecs !== table.openLagSecs) {
+    throw new CliError(`${named} and ${openLagText(table)}; \`engine alter-table --open-lag-secs\` changes that`);
   }
   return result;
 }

@@ -40,6 +40,11 @@ export const ingestAck = z.object({
     .describe("What did not fit. Absent when everything did, and of a replay."),
 });
 
+const openLagSecs = z
+  .int()
+  .nullable()
+  .describe("Seconds after which rows are published for Iceberg clients; null where the server's configuration says.");
+
 /** The body may be empty. */
 export const tableToProvision = z
   .strictObject({
@@ -53,6 +58,15 @@ export const tableToProvision = z
       .describe(
         "Columns of the default shape by which compaction orders rows of one time; none by default, at most four.",
       ),
+    open_lag_secs: z
+      .int()
+      .min(0)
+      .max(86_400)
+      .optional()
+      .describe(
+        "Seconds after which rows are published for Iceberg clients; 0 leaves it to compaction's own pace. Without it " +
+          "`ENGINE_ICEBERG_MAX_LAG_SECS` holds.",
+      ),
   })
   .default({});
 
@@ -61,6 +75,7 @@ export const tableDescription = z.object({
   table: z.string(),
   columns: z.array(column),
   cluster_by: clusterBy,
+  open_lag_secs: openLagSecs,
   row_count: z.int(),
   unpublished_rows: z
     .int()
@@ -74,6 +89,7 @@ export const provisionedTable = z.object({
   created: z.boolean(),
   columns: z.array(column),
   cluster_by: clusterBy,
+  open_lag_secs: openLagSecs,
 });
 
 nameSchemas({

@@ -27,14 +27,16 @@ export const provisionTableRoute = defineRoute({
     (deps: IngestDeps) =>
     async ({ params, json, caller }) => {
       checkMayUse(caller, params.database);
-      const clusterBy = json.cluster_by;
+      const { cluster_by: clusterBy, open_lag_secs: openLagSecs } = json;
       const { table, created } = await deps.catalog.createTable({
         database: checkName("database", params.database),
         name: checkName("table", params.table),
         columns: DEFAULT_SHAPE,
         ...(clusterBy === undefined ? {} : { clusterBy }),
+        ...(openLagSecs === undefined ? {} : { openLagSecs }),
       });
       if (clusterBy !== undefined && !isClusteredBy(table, clusterBy)) throw clusteredOtherwise(table);
+      if (openLagSecs !== undefined && openLagSecs !== table.openLagSecs) throw publishedOtherwise(table);
       return jsonResponse(200, { created, ...describe(table) });
     },
 });
@@ -66,12 +68,25 @@ export const describeTableRoute = defineRoute({
 });
 
 function describe(table: TableRecord) {
-  const { database, name, clusterBy } = table;
-  return { database, table: name, columns: columnsOf(table), cluster_by: clusterBy };
+  const { database, name, clusterBy, openLagSecs = null } = table;
+  return { database, table: name, columns: columnsOf(table), cluster_by: clusterBy, open_lag_secs: openLagSecs };
 }
 
 function clusteredOtherwise({ database, name, clusterBy }: TableRecord): EngineError {
-  const how = clusterBy.length === 0 ? "is not clustered" : `is clustered by ${JSON.stringify(clusterBy)}`;
+  return existsOtherwise(
+    { database, name },
+    clusterBy.length === 0 ? "is not clustered" : `is clustered by ${JSON.stringify(clusterBy)}`,
+  );
+}
+
+function publishedOtherwise({ openLagSecs, ...named }: TableRecord): EngineError {
+  return existsOtherwise(
+    named,
+    openLagSecs === undefined ? "has no open lag of its own" : `has an open lag of ${openLagSecs} s`,
+  );
+}
+
+function existsOtherwise({ database, name }: Pick<TableRecord, "database" | "name">, how: string): EngineError {
   const message = `table ${JSON.stringify(`${database}.${name}`)} exists and ${how}; \`engine alter-table\` changes that`;
   return new EngineError("conflict", message);
 }

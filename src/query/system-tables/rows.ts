@@ -151,6 +151,7 @@ const ROWS: Readonly<Record<OwnTableName, (context: SystemRowsContext) => AsyncG
         retention_days: table.retentionDays,
         cluster_by: table.clusterBy.length === 0 ? undefined : JSON.stringify(table.clusterBy),
         infer_types: table.inferTypes,
+        open_lag_secs: table.openLagSecs,
       };
     }
   },

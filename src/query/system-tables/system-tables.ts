@@ -46,6 +46,8 @@ const OWN_TABLES = {
     ...texts("cluster_by"),
     // Whether new columns get types by their values; NULL where the configuration says.
     column("infer_types", "bool"),
+    // Seconds after which rows are published for other programs; NULL where the configuration says.
+    ...longs("open_lag_secs"),
   ],
   // The origin is `inferred` where the type was taken from values, else `declared`; misfits are values that did not fit
   // the column and were kept in `props`, in extents that are alive.
