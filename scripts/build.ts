@@ -17,13 +17,16 @@ import { releaseValues } from "./release-values.ts";
  * become `require` calls, which run when the module around them first does.
  */
 const OUTSIDE =
-  /^(@duckdb\/node-(api|bindings).*|@uwsjs\/.*|uWebSockets\.js|@node-rs\/argon2|piscina|postgres|@aws-sdk\/client-s3)$/;
+  /^(@duckdb\/node-(api|bindings).*|@uwsjs\/.*|uWebSockets\.js|@node-rs\/argon2|piscina|postgres|@aws-sdk\/client-(s3|sts))$/;
 
 /**
  * Of those, packages that become a file of their own beside the bundle: of several hundred files that take 22 MB, which
- * are loaded only with an object store, 2 MB remain.
+ * are loaded only with an object store, 2 MB remain. The second is loaded only by servers that give sessions to readers.
  */
-const OWN_FILES: Readonly<Record<string, string>> = { "@aws-sdk/client-s3": "client-s3.cjs" };
+const OWN_FILES: Readonly<Record<string, string>> = {
+  "@aws-sdk/client-s3": "client-s3.cjs",
+  "@aws-sdk/client-sts": "client-sts.cjs",
+};
 
 /** The program, and what it starts on threads and in child processes. */
 const ENTRIES = [

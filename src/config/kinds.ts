@@ -152,6 +152,16 @@ export const accessKeyId: Kind<string> = {
   format: String,
 };
 
+/** A role that may be assumed; services that are not Amazon's have names of their own form. */
+export const roleArn: Kind<string> = {
+  accepts: "the ARN of a role, as arn:aws:iam::123456789012:role/NAME, of 20 to 2048 characters",
+  label: "ARN",
+  parse: (text) => (text.length >= 20 && text.length <= 2_048 && ROLE_ARN.test(text) ? text : undefined),
+  format: String,
+};
+
+const ROLE_ARN = /^arn:[\w-]*:[\w-]*:[\w-]*:[\w-]*:[\x21-\x7e]+$/;
+
 /** Where a server listens. Port 0 lets the system choose. */
 export type Address = { readonly host: string; readonly port: number };
 

@@ -1,6 +1,9 @@
+import type { TableRecord } from "../catalog/catalog.ts";
 import { valuesOf } from "../config/option.ts";
 import type { Config } from "../config/options.ts";
+import type { StorageDeps } from "../feature/feature.ts";
 import { OPEN_TABLE_OPTIONS } from "./options.ts";
+import { TableSessions } from "./sessions.ts";
 
 /** What a client needs to know of an S3 store besides where an object is; nothing of a local one. */
 export function storeProperties(config: Config, root: string): Record<string, string> {
@@ -19,12 +22,60 @@ function isBucket(root: string): boolean {
   return root.startsWith("s3://");
 }
 
-/** The key pair for readers of the store; undefined where they bring their own, or need none. */
-export function readerCredentials(config: Config, root: string): Record<string, string> | undefined {
+/** Keys for readers of the store. */
+export type ReaderCredentials = {
+  /** As clients take them. */
+  properties: Readonly<Record<string, string>>;
+  /** For the audit log. */
+  details?: Readonly<Record<string, string>>;
+};
+
+/** Gives the keys that read a table, of which these are the places. */
+export type CredentialSource = (table: TableRecord, places: readonly string[]) => Promise<ReaderCredentials>;
+
+/** Undefined where readers bring their own keys, or need none. */
+export function readerCredentials(
+  deps: Pick<StorageDeps, "config" | "clock" | "log" | "metrics">,
+  root: string,
+): CredentialSource | undefined {
   if (!isBucket(root)) return undefined;
-  const { icebergCredentials, icebergAccessKeyId, icebergSecretAccessKey } = valuesOf(OPEN_TABLE_OPTIONS, config);
-  if (icebergCredentials === "none" || icebergAccessKeyId === undefined || icebergSecretAccessKey === undefined) {
-    return undefined;
-  }
-  return { "s3.access-key-id": icebergAccessKeyId, "s3.secret-access-key": icebergSecretAccessKey };
+  const { icebergCredentials, ...own } = valuesOf(OPEN_TABLE_OPTIONS, deps.config);
+  if (icebergCredentials === "sts" && own.icebergRoleArn !== undefined) return sessionsOf(deps, own.icebergRoleArn);
+  const { icebergAccessKeyId: id, icebergSecretAccessKey: secret } = own;
+  if (icebergCredentials !== "static" || id === undefined || secret === undefined) return undefined;
+  const given = { properties: { "s3.access-key-id": id, "s3.secret-access-key": secret } };
+  return () => Promise.resolve(given);
+}
+
+function sessionsOf(
+  deps: Pick<StorageDeps, "config" | "clock" | "log" | "metrics">,
+  roleArn: string,
+): CredentialSource {
+  const { icebergStsEndpoint: endpoint, ...config } = valuesOf(OPEN_TABLE_OPTIONS, deps.config);
+  const { objstoreRegion: region, objstoreAccessKeyId: accessKeyId, objstoreSecretAccessKey: secretAccessKey } = config;
+  const credentials =
+    accessKeyId === undefined || secretAccessKey === undefined ? undefined : { accessKeyId, secretAccessKey };
+  // The client of the token service is loaded with the first session.
+  const loaded = lazily(async () => {
+    const { assumeRoleAt } = await import("./sts.ts");
+    return assumeRoleAt({ roleArn, region, endpoint, credentials }, deps.clock);
+  });
+  const sessions = new TableSessions(deps, roleArn, async (wanted) => await (await loaded())(wanted));
+  return async (table, places) => {
+    const session = await sessions.of(table, places);
+    return {
+      properties: {
+        "s3.access-key-id": session.accessKeyId,
+        "s3.secret-access-key": session.secretAccessKey,
+        "s3.session-token": session.sessionToken,
+        "s3.session-token-expires-at-ms": String(session.expiresAtMs),
+      },
+      details: { access_key_id: session.accessKeyId, expires_at: new Date(session.expiresAtMs).toISOString() },
+    };
+  };
+}
+
+function lazily<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => (made ??= make());
 }

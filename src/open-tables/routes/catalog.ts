@@ -75,7 +75,7 @@ export const configRoute = defineRoute({
   handler: (deps: FeatureDeps) => {
     const { root } = openTablesOf(deps);
     // Clients send what stands behind `header.` with their requests, and so ask for the keys that there are.
-    const asks = readerCredentials(deps.config, root) === undefined ? {} : ASKS_FOR_KEYS;
+    const asks = readerCredentials(deps, root) === undefined ? {} : ASKS_FOR_KEYS;
     const defaults = { ...storeProperties(deps.config, root), ...asks };
     return async () => jsonResponse(200, { defaults, overrides: {}, endpoints: ENDPOINTS });
   },
@@ -172,7 +172,7 @@ export const loadTableRoute = defineRoute({
     const metrics = OPEN_TABLES_METRICS.of(deps.metrics);
     const { catalog, config, audit } = deps;
     const store = storeProperties(config, tables.root);
-    const known = readerCredentials(config, tables.root);
+    const credentialsOf = readerCredentials(deps, tables.root);
     return async (call) => {
       const { request, query, headers } = call;
       const table = await visibleTable(catalog, call.caller, call.params);
@@ -185,23 +185,28 @@ export const loadTableRoute = defineRoute({
       });
       metrics.loads.inc({ client: clientOf(request) });
       const listed = metadata.snapshots.map((snapshot) => (snapshot as { "snapshot-id": number })["snapshot-id"]);
-      const etag = etagOf([location, listed, properties]);
+      const isAsked = headers["x-iceberg-access-delegation"]?.split(",").some(isVended) === true;
+      const places = tables.placesOf(table);
+      const given = isAsked ? await credentialsOf?.(table, places) : undefined;
+      // Other keys are another answer: whoever has those of before must not be told that nothing has changed.
+      const etag = etagOf([location, listed, properties, given?.properties["s3.access-key-id"]]);
       if (headers["if-none-match"] !== undefined && matchesEtag(headers["if-none-match"], etag)) {
         return { status: 304, headers: { ETag: etag } };
       }
       const settings = storePropertiesFor(request, store);
-      const isAsked = headers["x-iceberg-access-delegation"]?.split(",").some(isVended) === true;
-      const keys = isAsked ? known : undefined;
-      if (keys !== undefined) {
+      if (given !== undefined) {
+        const { details } = given;
         const target = `${table.database}.${table.name}`;
-        await audit.record({ origin: originOf(call), action: "iceberg.credentials", target, outcome: "ok" });
+        const entry = { origin: originOf(call), action: "iceberg.credentials", target, outcome: "ok" } as const;
+        await audit.record({ ...entry, ...(details && { details }) });
       }
+      const keys = given?.properties;
       const body = {
         "metadata-location": location,
         metadata,
         config: { ...settings, ...keys },
         ...(keys !== undefined && {
-          "storage-credentials": tables.placesOf(table).map((prefix) => ({ prefix, config: { ...settings, ...keys } })),
+          "storage-credentials": places.map((prefix) => ({ prefix, config: { ...settings, ...keys } })),
         }),
       };
       return jsonResponse(200, body, { ETag: etag, ...(keys !== undefined && { "Cache-Control": "no-store" }) });

@@ -57,7 +57,8 @@ function verdictOf(facts: Facts, place: StorePlace): Verdict {
   return judge?.(place, facts) ?? tlsVerdict(facts, place) ?? statusVerdict(facts, place);
 }
 
-function briefOf({ name, status, systemCode, message }: Facts): string {
+/** What happened, in a few words that name no place. */
+export function briefOf({ name, status, systemCode, message }: Facts): string {
   if (status === undefined) return systemCode ?? message;
   return name === "Error" ? `HTTP ${status}` : `${name}, HTTP ${status}`;
 }
