@@ -110,6 +110,17 @@ test("of two requests the later counts; one that nobody renews lapses, and a lat
   expect([await bench.requests.isOpen(of), await bench.requests.open()]).toEqual([false, []]);
 });
 
+test("one that is withdrawn lapses soon, unless somebody else renews it", async () => {
+  const of = { tableId: table.id, whole: true };
+  await bench.requests.ask({ ...of, upTo: 7 }, 60_000);
+  await bench.requests.withdraw(of, 60_000_000);
+  await bench.requests.withdraw({ ...of, whole: false }, 0);
+  expect(await bench.requests.isOpen(of)).toBe(true);
+  await bench.requests.withdraw(of, 0);
+  expect([await bench.requests.isOpen(of), await bench.requests.open()]).toEqual([false, []]);
+  expect([await bench.requests.renew(of, 60_000), await bench.requests.isOpen(of)]).toEqual([true, true]);
+});
+
 test("with a bound what is older is merged although its level is not full", async () => {
   const compactor = await settled({ ...PATIENT, maxLagMs: 60_000 });
   await bench.add(table, [extent(1)]);

@@ -51,6 +51,15 @@ export class PublishRequests {
     return renewed.length > 0;
   }
 
+  /** Lets a request lapse that soon, unless somebody else renews it. */
+  async withdraw({ tableId, whole }: RequestKey, afterMs: number): Promise<void> {
+    const at = { nowPlusMs: afterMs };
+    await this.#records.write({
+      sql: "UPDATE publish_requests SET until_ms = ? WHERE table_id = ? AND whole = ? AND until_ms > ?",
+      values: [at, tableId, Number(whole), at],
+    });
+  }
+
   async isOpen({ tableId, whole }: RequestKey): Promise<boolean> {
     const sql = "SELECT 1 AS yes FROM publish_requests WHERE table_id = ? AND whole = ? AND until_ms > ?";
     return (await this.#records.rows(sql, [tableId, Number(whole), NOW])).length > 0;

@@ -13,7 +13,7 @@ import type { PublishRequests } from "./publish-requests.ts";
  * The job that has a table's older files written anew: Parquet of version 1, and with whole numbers in columns that are
  * `real` since, also where a file is finished by its size; and what is still fresh. Compaction does the work under its
  * own lease and limits, when nothing else is to be merged. The job asks for it, keeps the request alive and says how far
- * it is: one that is cancelled or lost lapses with its request, and one that is run again goes on where the files are.
+ * it is: one that is cancelled withdraws its request, one that is lost lapses with it, and one that is run again goes on where the files are.
  */
 const payload = z.strictObject({
   database: z.string().min(1).max(255).describe("The job's own."),
@@ -35,22 +35,35 @@ export type RewriteExtentsPorts = {
 };
 
 const REQUEST_TTL_MS = 60_000;
+/** After a job is cancelled: another one of the table looks, and renews the request, twice as often. */
+const WITHDRAWN_MS = 10_000;
 const FIRST_LOOK_MS = 250;
 const MOST_LOOK_MS = 5_000;
 /** After that long without any process that merges the job fails. */
 const ALONE_MS = 120_000;
 
 export function createRewriteExtents(ports: RewriteExtentsPorts): JobHandler {
-  return { kind: REWRITE_EXTENTS.name, run: (job) => rewrite(ports, job) };
+  return { kind: REWRITE_EXTENTS.name, run: (job) => run(ports, job) };
 }
 
-async function rewrite({ catalog, requests, clock }: RewriteExtentsPorts, job: RunningJob) {
-  const table = await tableOf(catalog, job);
+async function run(ports: RewriteExtentsPorts, job: RunningJob) {
+  const table = await tableOf(ports.catalog, job);
+  try {
+    return await rewrite(ports, table, job);
+  } catch (error) {
+    if (job.signal.aborted) await ports.requests.withdraw({ tableId: table.id, whole: true }, WITHDRAWN_MS);
+    throw error;
+  }
+}
+
+async function rewrite({ catalog, requests, clock }: RewriteExtentsPorts, table: TableRecord, job: RunningJob) {
   const request = { tableId: table.id, whole: true, upTo: (await catalog.head()).id };
   const look = () => unpublishedTotals(catalog, table.id, { upTo: request.upTo });
   const total = await look();
   let sawCompactionMs = clock.monotonicMs();
-  let askedWith: number | undefined;
+  // Also where an earlier run has left a request that has lapsed: whoever merges is woken.
+  if (total.extents > 0) await requests.ask(request, REQUEST_TTL_MS);
+  let askedWith = total.sizeBytes;
   for (let waitMs = FIRST_LOOK_MS; ; waitMs = Math.min(waitMs * 1.5, MOST_LOOK_MS)) {
     const isOpen = await requests.renew(request, REQUEST_TTL_MS);
     const left = await look();
