@@ -1,3 +1,4 @@
+import { EngineError } from "../core/errors.ts";
 import { foldName } from "../core/names.ts";
 import type { ColumnStats } from "../format/types.ts";
 import type { ColumnRecord } from "./catalog.ts";
@@ -54,6 +55,16 @@ export class StatsDecoder {
     const name = id === undefined ? undefined : this.#names.get(id);
     if (name === undefined) throw new Error(`an extent has statistics for unknown column id ${id}`);
     return name;
+  }
+}
+
+/** Reads the statistics of an extent. Throws `unavailable`, which names the extent, for those that cannot be read. */
+export function readStatsOf<T>(extentId: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    const message = `extent ${extentId} is damaged: its statistics in the catalog cannot be read`;
+    throw new EngineError("unavailable", message, { cause: error });
   }
 }
 

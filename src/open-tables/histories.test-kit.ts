@@ -153,3 +153,46 @@ async function recordsOf(store: ObjectStore, location: string): Promise<Record<s
 }
 
 export const keyOf = (location: string): string => location.slice("s3://bucket/".length);
+
+/** What may be wrong with the statistics of an extent in the catalog, as statements that take the place of its `seq`. */
+export function damagesIn(tables: { extentStats: string; columnIds: string }): Record<string, (seq: string) => string> {
+  const { extentStats, columnIds } = tables;
+  const set =
+    (what: string, table = extentStats) =>
+    (seq: string) =>
+      `UPDATE ${table} SET ${what} WHERE seq = ${seq}`;
+  return {
+    "no JSON": set("stats = '[[0],[\"1'"),
+    "no lists": set("stats = 'null'"),
+    "a column that the table does not have": set("column_ids = '[1,77]'", columnIds),
+    "a least time above the greatest": set(`stats = '[[0,0],["2","1"],["1","2"],[null,null]]'`),
+    "more nulls than rows": set(`stats = '[[0,1000],["1","1"],["2","2"],[null,null]]'`),
+    "a bound that is no number": set(`stats = '[[0,0],["1","x"],["2","2"],[null,null]]'`),
+    "none at all": (seq) => `DELETE FROM ${extentStats} WHERE seq = ${seq}`,
+  };
+}
+
+/** Loads a table of which one extent is damaged in some way; resolves to what was said of it, and its id. */
+export async function loadDamaged(
+  catalog: CatalogDatabase,
+  { name, damage, prefix }: { name: string; damage: (seq: string) => string; prefix: string },
+): Promise<{ said: unknown; id: string }> {
+  const { store, remove } = await temporaryStore();
+  try {
+    const table = await newTable(catalog, name);
+    const stats = [
+      { name: "at", nullCount: 0, min: "1", max: "2" },
+      { name: "n", nullCount: 0, min: "1", max: "2" },
+    ];
+    const own = { format: "parquet", formatVersion: 2, stats } as const;
+    const extents = [1, 2, 3].map(() => someExtent(systemRandom, own));
+    await catalog.commit([{ tableId: table.id, schemaVersion: 1, newColumns: [], extents, ledger: [] }]);
+    const id = extents[1]?.id ?? "";
+    const sql = damage(`(SELECT seq FROM ${prefix}extents WHERE id = ?)`);
+    await catalog.records.write({ sql, values: [id] });
+    const loading = nodeOn(catalog, store).load({ database: "d", name }, { all: true, properties: {} });
+    return { said: await loading.catch((error: unknown) => error), id };
+  } finally {
+    await remove();
+  }
+}

@@ -2,7 +2,17 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../core/gates.test-kit.ts";
 import { seededRandom } from "../core/random.ts";
 import { openTestCatalog, sharedTestServer, type TestDatabases } from "../catalog/postgres/postgres.test-kit.ts";
-import { filesOf, newTable, nodeOn, publishedOf, STEPS, take, temporaryStore } from "./histories.test-kit.ts";
+import {
+  damagesIn,
+  filesOf,
+  loadDamaged,
+  newTable,
+  nodeOn,
+  publishedOf,
+  STEPS,
+  take,
+  temporaryStore,
+} from "./histories.test-kit.ts";
 
 const ALL = { all: true, properties: {} };
 
@@ -37,6 +47,20 @@ describe.skipIf(lacks("PostgreSQL"))("on PostgreSQL", () => {
     } finally {
       for (const catalog of catalogs) await catalog.close();
       await remove();
+    }
+  });
+
+  test("a damaged extent fails the load by name", async () => {
+    const catalog = await openTestCatalog(await server.createDatabase());
+    try {
+      const damages = Object.entries(damagesIn({ extentStats: "engine.extent_stats", columnIds: "engine.extents" }));
+      for (const [i, [what, damage]] of damages.entries()) {
+        const { said, id } = await loadDamaged(catalog, { name: `damaged${i}`, damage, prefix: "engine." });
+        const message = `extent ${id} is damaged: its statistics in the catalog cannot be read`;
+        expect([what, said]).toMatchObject([what, { code: "unavailable", message }]);
+      }
+    } finally {
+      await catalog.close();
     }
   });
 });

@@ -7,8 +7,10 @@ import { seededRandom, systemRandom } from "../core/random.ts";
 import { FaultyStore } from "../io/objectstore/faulty.test-kit.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import {
+  damagesIn,
   filesOf,
   keyOf,
+  loadDamaged,
   newTable,
   nodeOn,
   publishedOf,
@@ -147,4 +149,12 @@ test("callers at one moment share the work, and see the same", async () => {
   const node = nodeOn(catalog, store);
   const all = await Promise.all(Array.from({ length: 8 }, () => node.load({ database, name }, ALL)));
   expect(new Set(all.map((one) => JSON.stringify(one))).size).toBe(1);
+});
+
+const DAMAGES = damagesIn({ extentStats: "extent_stats", columnIds: "extent_stats" });
+
+test.for(Object.entries(DAMAGES))("a damaged extent fails the load by name: %s", async ([name, damage]) => {
+  const { said, id } = await loadDamaged(catalog, { name: "damaged", damage, prefix: "" });
+  const message = `extent ${id} is damaged: its statistics in the catalog cannot be read`;
+  expect([name, said]).toMatchObject([name, { code: "unavailable", message }]);
 });

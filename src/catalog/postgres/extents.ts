@@ -77,8 +77,9 @@ export async function* extentsBySeq(
   }
 }
 
+// An extent whose statistics are missing is not left out: reading them fails.
 function sourceOf({ withStats }: Selection): string {
-  return withStats ? "(engine.extents e JOIN engine.extent_stats s ON s.seq = e.seq)" : "engine.extents e";
+  return withStats ? "(engine.extents e LEFT JOIN engine.extent_stats s ON s.seq = e.seq)" : "engine.extents e";
 }
 
 function listOf(seqs: readonly number[]): string {

@@ -12,8 +12,8 @@ import type {
 } from "../catalog.ts";
 import { ExtentIndex } from "../extent-index.ts";
 import { toSummary } from "../rows.ts";
-import { columnsNamed, StatsDecoder } from "../stats-decoder.ts";
-import type { Connection } from "../../db/postgres/connection.ts";
+import { columnsNamed, readStatsOf, StatsDecoder } from "../stats-decoder.ts";
+import type { Connection, Row } from "../../db/postgres/connection.ts";
 import type { Database } from "../../db/postgres/database.ts";
 import { extentsBySeq, FIELDS, keptExtents, readableExtents } from "./extents.ts";
 import type { SchemaReader } from "./schema.ts";
@@ -111,7 +111,7 @@ export class ScanPlanner {
       const decoder = new StatsDecoder(columns, wanted);
       const extents: ExtentRecord[] = [];
       for await (const row of readableExtents(connection, { tableId, atSnapshot, seqs, select, withStats })) {
-        const stats = withStats ? decoder.statsIn(String(row["column_ids"]), String(row["stats"])) : [];
+        const stats = withStats ? statsIn(decoder, row) : [];
         extents.push(Object.assign(toSummary(row), { stats }));
       }
       return extents;
@@ -137,9 +137,9 @@ export class ScanPlanner {
     const decoder = new StatsDecoder(columns, missing.columns);
     return await this.#database.read(async (connection) => {
       const loaded = new Map<number, ColumnStats[]>();
-      const of = { seqs: missing.seqs, select: "e.seq, e.column_ids, s.stats", withStats: true };
+      const of = { seqs: missing.seqs, select: "e.seq, e.id, e.column_ids, s.stats", withStats: true };
       for await (const row of extentsBySeq(connection, of)) {
-        loaded.set(Number(row["seq"]), decoder.statsIn(String(row["column_ids"]), String(row["stats"])));
+        loaded.set(Number(row["seq"]), statsIn(decoder, row));
       }
       return loaded;
     });
@@ -246,4 +246,8 @@ function addRow(index: ExtentIndex, row: readonly unknown[]): void {
     minAtNs: BigInt(String(minAt)),
     maxAtNs: BigInt(String(maxAt)),
   });
+}
+
+function statsIn(decoder: StatsDecoder, { id, column_ids: columnIds, stats }: Row): ColumnStats[] {
+  return readStatsOf(String(id), () => decoder.statsIn(String(columnIds), String(stats)));
 }

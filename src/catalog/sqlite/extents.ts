@@ -3,7 +3,7 @@ import type { IndexedExtent } from "../extent-index.ts";
 import type { ColumnStats } from "../../format/types.ts";
 import { clampToInt64, INT64_MAX, INT64_MIN } from "../int64.ts";
 import { EXTENT_FIELDS, toSummary } from "../rows.ts";
-import { StatsDecoder } from "../stats-decoder.ts";
+import { readStatsOf, StatsDecoder } from "../stats-decoder.ts";
 import { decodeStats, ListParser } from "../stats-encoding.ts";
 import type { Connection, Row } from "../../db/sqlite/connection.ts";
 import { isUniqueViolation } from "../../db/sqlite/errors.ts";
@@ -27,9 +27,10 @@ export type RawExtent = { summary: ExtentSummary; names: string; values: string 
 
 export function toExtentRecords(raw: readonly RawExtent[]): ExtentRecord[] {
   const parser = new ListParser<string>();
-  return raw.map(({ summary, names, values }) =>
-    Object.assign(summary, { stats: decodeStats(parser.parse(names), values) }),
-  );
+  return raw.map(({ summary, names, values }) => {
+    const stats = readStatsOf(summary.id, () => decodeStats(parser.parse(names), values));
+    return Object.assign(summary, { stats });
+  });
 }
 
 const FIELDS = ["seq", ...EXTENT_FIELDS].join(", ");
@@ -189,7 +190,7 @@ export class StatsReader {
 
   read({ seq, summary }: FoundExtent): RawExtent {
     if (this.#wantsNone) return { summary, ...NO_STATS };
-    return { summary, ...this.#decoder.encodedIn(...this.#textsOf(seq)) };
+    return { summary, ...readStatsOf(summary.id, () => this.#decoder.encodedIn(...this.#textsOf(seq))) };
   }
 
   /** The same, read on this thread. */

@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import type { ExtentRecord } from "../../catalog/catalog.ts";
+import { readStatsOf } from "../../catalog/stats-decoder.ts";
 import { foldName } from "../../core/names.ts";
+import type { ColumnStats, ColumnType } from "../../format/types.ts";
 import { avroFile, type AvroSchema } from "./avro.ts";
 import { boundsOf } from "./bounds.ts";
 import { columnsAt, schemaAt, type Columns } from "./schema.ts";
@@ -94,7 +96,7 @@ function* entriesOf(
         record_count: extent.rows,
         file_size_in_bytes: extent.sizeBytes,
         column_sizes: null,
-        ...metricsOf(columns, extent),
+        ...readStatsOf(extent.id, () => metricsOf(columns, extent)),
         nan_value_counts: null,
         key_metadata: null,
         split_offsets: null,
@@ -120,6 +122,7 @@ function metricsOf(
     const column = columns.get(foldName(own.name));
     // Counts of lists are those of their items, which nobody has counted.
     if (column === undefined || column.type.kind === "vector") continue;
+    checkStats(column.type, own, rows);
     values.push({ key: column.id, value: rows });
     nulls.push({ key: column.id, value: own.nullCount });
     const bounds = boundsOf(column.type, own);
@@ -127,6 +130,14 @@ function metricsOf(
     if (bounds.upper !== undefined) upper.push({ key: column.id, value: bounds.upper });
   }
   return { value_counts: values, null_value_counts: nulls, lower_bounds: lower, upper_bounds: upper };
+}
+
+/** Throws for what no file has: readers would leave the file out by it. */
+function checkStats({ kind }: ColumnType, { name, nullCount, min, max }: ColumnStats, rows: number): void {
+  const isCount = Number.isSafeInteger(nullCount) && nullCount >= 0 && nullCount <= rows;
+  const isWhole = kind === "int" || kind === "long" || kind === "timestamp";
+  const isRange = !isWhole || min === undefined || max === undefined || BigInt(min) <= BigInt(max);
+  if (!isCount || !isRange) throw new Error(`column ${name}: ${nullCount} nulls in ${rows} rows from ${min} to ${max}`);
 }
 
 /** The bytes of the list of a snapshot's manifests. */
