@@ -68,5 +68,5 @@ export const CATALOG_MIGRATIONS: readonly Migration[] = [
     postgres: 27,
     sql: { sqlite: SQLITE_UNPUBLISHED_EXTENTS, postgres: POSTGRES_UNPUBLISHED_EXTENTS },
   },
-  { name: "open lag", sqlite: 34, postgres: 31, sql: { sqlite: SQLITE_OPEN_LAG, postgres: POSTGRES_OPEN_LAG } },
+  { name: "open lag", sqlite: 35, postgres: 32, sql: { sqlite: SQLITE_OPEN_LAG, postgres: POSTGRES_OPEN_LAG } },
 ];
