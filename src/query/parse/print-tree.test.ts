@@ -15,6 +15,7 @@ const QUERIES = [
   "SELECT n1.* FROM n1",
   "SELECT n1.* EXCLUDE (n2) REPLACE (n3 AS n4) FROM n1",
   "SELECT * EXCLUDE (n2) RENAME (n3 AS n4), COLUMNS(n1.*) FROM n1 AS n2",
+  'SELECT * EXCLUDE (n1, n2, n3, n4, x, y, z, "x y", "Z2") FROM n1',
   "SELECT * FROM n1 AS n2(n3, n4)",
   "WITH n1(n2) AS (SELECT 1), n3 AS MATERIALIZED (FROM n1) SELECT * FROM n3, n1",
   "WITH RECURSIVE n1(n2) AS (SELECT 1 UNION ALL SELECT n2 + 1 FROM n1 WHERE n2 < 3) FROM n1",
