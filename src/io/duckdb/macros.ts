@@ -23,6 +23,8 @@ export const TIME_MACROS: readonly string[] = [
   // rounds down, and what is added makes room for the division to do so too. 125 × 9223372036854776 is past 2^60.
   `engine_micros(t) AS make_timestamp(
      ((epoch_ns(engine_instant(t)) >> 3) + 1152921504606847000) // 125 - 9223372036854776)`,
+  // The moment of microseconds as a file has them: see `stored-times.ts`.
+  `engine_stored(us) AS make_timestamp_ns(epoch_us(us) * 1000)`,
   // See `fixed-width.ts`.
   `engine_floor(t, shift, addend, divisor, periods, width, origin) AS make_timestamp_ns(
      (((epoch_ns(engine_instant(t)) >> shift) + addend) // divisor - periods) * width + origin)`,

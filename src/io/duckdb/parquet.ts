@@ -94,8 +94,7 @@ export function itemsToWrite({ columns, finer }: ParquetLayout): string {
     if (type.kind !== "timestamp") return column;
     // A cast to TIMESTAMPTZ asks a calendar about each value, which takes ten times as long.
     if (!finer.has(name)) return `make_timestamptz(epoch_us(${column})) AS ${column}`;
-    const ns = `epoch_ns(${column})`;
-    return `make_timestamptz(${ns} // 1000 - CAST(${ns} % 1000 < 0 AS BIGINT)) AS ${column}`;
+    return `${microsecondsOf(name)} AS ${column}`;
   });
   // Last, so that columns have the same places in every file.
   const nanoseconds = columns
@@ -107,6 +106,12 @@ export function itemsToWrite({ columns, finer }: ParquetLayout): string {
 /** Parquet has no fixed-size list, and DuckDB takes no field ids for the items of one. */
 export function typeInFile(type: ColumnType): string {
   return type.kind === "vector" ? "FLOAT[]" : sqlTypeOf(type);
+}
+
+/** What a file has in microseconds of a `TIMESTAMP_NS`: rounded down. */
+export function microsecondsOf(column: string): string {
+  const ns = `epoch_ns(${quoteIdentifier(column)})`;
+  return `make_timestamptz(${ns} // 1000 - CAST(${ns} % 1000 < 0 AS BIGINT))`;
 }
 
 /** The `TIMESTAMP_NS` of a column that a file has in microseconds. All of its values are whole ones. */

@@ -160,6 +160,7 @@ const MOMENTS = new Set([
   "engine_instant",
   "engine_shift",
   "engine_floor",
+  "engine_stored",
 ]);
 /** Functions whose result is a `timestamp` when this argument is one. */
 const PASSES_ON: Readonly<Record<string, number>> = {

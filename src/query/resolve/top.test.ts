@@ -60,7 +60,42 @@ test("the newest and the oldest rows are right, whatever was left out", async ()
   expect(left).toBeGreaterThan(50);
 });
 
+test("the newest and the oldest time are right, whatever was left out", async () => {
+  const bound = option(integer({ min: -5, max: 210 }), { nil: undefined });
+  let left = 0;
+  const isRight = asyncProperty(bound, bound, boolean(), async (from, to, newest) => {
+    const bounds = [
+      from === undefined ? [] : `"at" >= make_timestamp_ns(${from})`,
+      to === undefined ? [] : `"at" < make_timestamp_ns(${to})`,
+    ].flat();
+    const where = bounds.length === 0 ? "" : `WHERE ${bounds.join(" AND ")}`;
+    const { rows, opened } = await run(`SELECT epoch_ns(${newest ? "max" : "min"}("at")) AS ns FROM t ${where}`);
+    const inRange = TIMES.filter((at) => at >= BigInt(from ?? -99) && at < BigInt(to ?? 999));
+    const expected = inRange.at(newest ? -1 : 0);
+    if (opened < EXTENTS.length) left++;
+    return rows.length === 1 && rows[0]?.["ns"] === (expected === undefined ? null : Number(expected));
+  });
+  await assert(isRight, { numRuns: 100, seed: 5 });
+  expect(left).toBeGreaterThan(50);
+});
+
 test.for([
+  ["SELECT max(at) FROM t", true],
+  ["SELECT min(l.at) AS first FROM t AS l", true],
+  ["SELECT max(at) - INTERVAL 1 HOUR AS a, epoch_ms(max(at)) AS b, now() - max(at) AS c FROM t", true],
+  ["SELECT max(at) FROM t GROUP BY ()", true],
+  ["SELECT x.m FROM (SELECT min(at) AS m FROM t) AS x", true],
+  ["SELECT min(at), max(at) FROM t", false],
+  ["SELECT max(at), count(*) FROM t", false],
+  ["SELECT max(at) FILTER (WHERE n < 20) FROM t", false],
+  ["SELECT max(at, 2) FROM t", false],
+  ["SELECT max(n) FROM t", false],
+  ["SELECT max(at) FROM t GROUP BY n", false],
+  ["SELECT max(at) FROM t GROUP BY ALL HAVING count(*) > 1", false],
+  ["SELECT max(at) FROM t WHERE n % 3 = 0", false],
+  ["SELECT max(at) OVER () FROM t", false],
+  ["SELECT max(l.at) FROM t AS l, t AS r", false],
+  ["SELECT max(at) FROM t TABLESAMPLE 50%", false],
   ["SELECT * FROM t ORDER BY at DESC LIMIT 2", true],
   ["SELECT l.n + 1 AS m, at FROM t AS l ORDER BY l.at LIMIT 2", true],
   ["SELECT * EXCLUDE (n) FROM t ORDER BY at DESC, n LIMIT 2", true],

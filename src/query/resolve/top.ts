@@ -1,5 +1,6 @@
 import { TIME_COLUMN } from "../../format/types.ts";
 import { foldName } from "../../core/names.ts";
+import { isConstant } from "../parse/constant-expression.ts";
 import {
   anyNode,
   columnPath,
@@ -16,9 +17,14 @@ export type Top = { rows: number; newest: boolean };
 
 /**
  * What `ORDER BY at [DESC] LIMIT n` over one table asks for, when every row that WHERE leaves comes out as one row of the
- * answer. Extents that lie wholly beyond the first n rows need not be read.
+ * answer, or `max(at)` or `min(at)`, when nothing else of the table is in the answer. Extents that lie wholly beyond the
+ * first n rows need not be read.
  */
 export function topOf(select: JsonObject): Top | undefined {
+  return firstRowsOf(select) ?? extremeOf(select);
+}
+
+function firstRowsOf(select: JsonObject): Top | undefined {
   const [order, limit, more] = objectsOf(select["modifiers"]);
   const from = select["from_table"];
   const isPlain =
@@ -39,6 +45,41 @@ export function topOf(select: JsonObject): Top | undefined {
   const offset = isObject(limit["offset"]) ? integerOf(limit["offset"]) : 0;
   if (count === undefined || offset === undefined || count + offset < 1) return undefined;
   return { rows: count + offset, newest: by["type"] === "DESCENDING" };
+}
+
+/** Functions of single values, which may stand around an extreme. */
+const SCALARS = new Set(["+", "-", "date_trunc", "epoch", "epoch_ms", "epoch_us", "epoch_ns", "strftime"]);
+
+function extremeOf(select: JsonObject): Top | undefined {
+  const from = select["from_table"];
+  const { select_list: list, where_clause: _where, from_table: _from, ...others } = select;
+  const isPlain =
+    isObject(from) &&
+    from["type"] === "BASE_TABLE" &&
+    objectsOf(select["modifiers"]).length === 0 &&
+    // Expressions to group by are columns of this or another SELECT; an empty set is one group of all rows.
+    objectsOf(select["group_expressions"]).length === 0 &&
+    !anyNode(others, (node) => typeof node["class"] === "string");
+  if (!isPlain) return undefined;
+  const names = new Set<string>();
+  const isWhole = objectsOf(list).every((item) => isOfExtremes(item, names));
+  const [name, other] = [...names];
+  return isWhole && other === undefined && name !== undefined ? { rows: 1, newest: name === "max" } : undefined;
+}
+
+/** Whether all that the expression takes of a row is in extremes of `at`, whose names are added. */
+function isOfExtremes(node: JsonObject, names: Set<string>): boolean {
+  if (isConstant(node)) return true;
+  if (node["class"] === "CAST") return isObject(node["child"]) && isOfExtremes(node["child"], names);
+  const name = textOf(node["function_name"]);
+  if (node["class"] !== "FUNCTION" || isObject(node["filter"])) return false;
+  const children = objectsOf(node["children"]);
+  if (name !== "max" && name !== "min") {
+    return SCALARS.has(name) && children.every((child) => isOfExtremes(child, names));
+  }
+  const [column, more] = children;
+  names.add(name);
+  return column !== undefined && more === undefined && isTime(column);
 }
 
 /** What makes several rows of one, or none, or looks at rows beyond the limit; or what takes the name of the column. */

@@ -8,6 +8,7 @@ import { withValues, type QueryParameters } from "../parse/parameters.ts";
 import { printTree, type PrintedTree } from "../parse/print-tree.ts";
 import type { TableShape } from "../contract/tables.ts";
 import { rewriteQuery, type Rewrites } from "../parse/rewrite.ts";
+import { readAsStored, type StoredView } from "./stored-times.ts";
 import { parseTree, titleOf, type SqlContext } from "../parse/sql-tree.ts";
 import type { OpenPivot } from "../parse/statement.ts";
 import type { TableUse } from "../resolve/table-use.ts";
@@ -23,6 +24,8 @@ export type CheckedText = {
   /** Its PIVOT whose values are not listed: `node` has others in their place. */
   pivot: OpenPivot | undefined;
   parameters: QueryParameters;
+  /** By the views of their tables. */
+  storedViews: ReadonlyMap<string, StoredView>;
 } & Pick<Names, "viewOf">;
 
 export type TextToRun = {
@@ -37,7 +40,8 @@ const MAX_PIVOT_VALUES = 1_000;
 /**
  * The texts to try, best first. No text of the user's is run: each is printed from the tree that was checked, with our
  * names for its relations and with what `rewrite.ts` changes. The later ones, with less rewritten, are tried when the
- * earlier do not bind, which happens when a name that looks like a `timestamp` column is something else.
+ * earlier do not bind, which happens when a name that looks like a `timestamp` column is something else. Those that read
+ * times as they are stored come before those that do not (`stored-times.ts`).
  */
 export async function* textsToRun(
   context: SqlContext,
@@ -46,8 +50,20 @@ export async function* textsToRun(
 ): AsyncGenerator<TextToRun> {
   const { pivot } = query;
   const filled = pivot === undefined ? query : await withPivotValues(context, query, { pivot, tables });
-  const names = instantNames(filled.node, tables);
   const bound = bindNames(filled.node, namesOf(filled));
+  const stored = readAsStored(bound, filled.storedViews);
+  if (stored !== undefined) {
+    for await (const text of textsOf(context, { ...filled, bound: stored }, tables)) yield { ...text, isGuess: true };
+  }
+  yield* textsOf(context, { ...filled, bound }, tables);
+}
+
+async function* textsOf(
+  context: SqlContext,
+  { bound, ...filled }: CheckedText & Pick<Pair, "bound">,
+  tables: readonly TableShape[],
+): AsyncGenerator<TextToRun> {
+  const names = instantNames(filled.node, tables);
   let before = "";
   // By names alone; where one is something else in places, by the scopes of columns; and what is certain, which are casts.
   const guesses = [() => ({ timestampColumns: names }), () => instantsOf(filled.node, tables, names)];

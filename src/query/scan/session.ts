@@ -27,8 +27,10 @@ import { isSystemUse, systemTablesOf } from "../resolve/system-mentions.ts";
 import { columnsOf, systemTableNamed, systemView, systemViews } from "../system-tables/system-tables.ts";
 import { typeHint } from "../errors/type-hint.ts";
 import { QueryRefused, textOf, type JsonObject } from "../parse/tree.ts";
+import { storedTimesOf, type StoredView } from "./stored-times.ts";
 import { checkColumns, macrosNamed } from "./translated.ts";
 import { viewQuery } from "./numbered-rows.ts";
+import { tableQuery } from "./views.ts";
 
 /**
  * The query engine inside a query process: one DuckDB, one query at a time. The gate that a query passes, whatever it
@@ -144,7 +146,7 @@ export class QuerySession {
     const { folder, duckdb } = this.#options;
     const file = join(outputFolder(folder), `${this.#results++}.${request.format}`);
     try {
-      const texts = query.texts ?? printing(query, shapesOf(request));
+      const texts = query.texts ?? printing(query, shapesOf(request), storedViewsOf(request));
       await Promise.all([this.#createViews(query, request), texts.first]);
       const { result, printed } = await this.#bind(query, request, texts);
       const written = await writeResult(duckdb, query.connection, result, file).catch((error: unknown) => {
@@ -230,6 +232,16 @@ export class QuerySession {
     for (const statement of systemViews(request.system, named)) await duckdb.query(connection, statement);
   }
 
+  /** Those that the text reads. */
+  async #createStoredViews({ connection }: OpenQuery, { tables }: RunRequest, sql: string): Promise<void> {
+    for (const [i, table] of tables.entries()) {
+      const stored = storedTimesOf(table);
+      if (stored.length === 0 || !sql.includes(storedView(i))) continue;
+      const rows = tableQuery({ ...table, stored }, this.#spaces.scans);
+      await this.#options.duckdb.query(connection, `CREATE OR REPLACE TEMP VIEW ${storedView(i)} AS ${rows}`);
+    }
+  }
+
   /** The text that will run, with its columns: the first candidate that DuckDB can bind to the tables. */
   async #bind(
     query: OpenQuery,
@@ -240,6 +252,7 @@ export class QuerySession {
     for (let next = await (first ?? rest.next()); next.done !== true; next = await rest.next()) {
       const { printed, isGuess } = next.value;
       try {
+        await this.#createStoredViews(query, request, printed.sql);
         const columns = await this.#describe(query, printed.sql);
         checkColumns(this.#options.duckdb, columns, query.translated?.columns);
         const { explain } = query.statement;
@@ -278,7 +291,11 @@ export class QuerySession {
     rows.push(...pruning.map((text) => ["extents", text]));
     if (query.translated !== undefined) rows.unshift(["sql", query.statement.text.trim()]);
     const nameOf = userNames(query);
-    const shown = (text: string): string => nameOf(text).replaceAll(`${inputFolder(folder)}/`, "");
+    // Names that no column of a table can have: times as they are stored.
+    const shown = (text: string): string =>
+      nameOf(text)
+        .replaceAll(`${inputFolder(folder)}/`, "")
+        .replaceAll("\u001f", ".");
     const values = rows.map(([key, value]) => `(${quoteText(key ?? "")}, ${quoteText(shown(value ?? ""))})`);
     const type = duckdb.create_logical_type(duckdb.Type.VARCHAR);
     const columns = ["explain_key", "explain_value"].map((name) => ({ name, type }));
@@ -328,8 +345,12 @@ class Misplaced extends Error {
 }
 
 /** Prints the first text while other work goes on; but the values of a PIVOT are looked up in the views. */
-function printing(query: OpenQuery, shapes: readonly TableShape[]): Texts {
-  const rest = textsToRun(query, { ...query, viewOf: viewsOf(query) }, shapes);
+function printing(
+  query: OpenQuery,
+  shapes: readonly TableShape[],
+  storedViews: ReadonlyMap<string, StoredView> = new Map(),
+): Texts {
+  const rest = textsToRun(query, { ...query, viewOf: viewsOf(query), storedViews }, shapes);
   const first = query.pivot === undefined ? rest.next() : undefined;
   // Whoever asks for it hears of a failure; a query that is dropped has nobody who does.
   first?.catch(() => {});
@@ -338,6 +359,16 @@ function printing(query: OpenQuery, shapes: readonly TableShape[]): Texts {
 
 /** The view of a table that the query needs, by its place among them. */
 const tableView = (need: number): string => `engine_table_${need}`;
+
+/** The view of the same table that has stored times, too. */
+const storedView = (need: number): string => `engine_stored_${need}_`;
+
+function storedViewsOf({ tables }: RunRequest): ReadonlyMap<string, StoredView> {
+  const views = tables.map(
+    (table, i) => [tableView(i), { view: storedView(i), stored: storedTimesOf(table) }] as const,
+  );
+  return new Map(views.filter(([, { stored }]) => stored.length > 0));
+}
 
 /** The view for each mention of a table. */
 function viewsOf({ checked, needs }: Pick<OpenQuery, "checked" | "needs">): (use: number) => string {
@@ -361,7 +392,10 @@ function userNames({ checked, needs = [] }: Pick<OpenQuery, "checked"> & Partial
   return (text) =>
     text
       .replaceAll(/engine_cte_\d+/g, (name) => ctes.get(name) ?? name)
-      .replaceAll(/engine_table_(\d+)/g, (name, i) => needs[Number(i)]?.table.name ?? name);
+      .replaceAll(
+        /engine_table_(\d+)|engine_stored_(\d+)_/g,
+        (name, i, j) => needs[Number(i ?? j)]?.table.name ?? name,
+      );
 }
 
 async function openQuery(

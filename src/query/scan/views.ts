@@ -1,11 +1,12 @@
 import { nanosecondName } from "../../format/parquet-times.ts";
 import { PARQUET_WITHOUT_IDS, type ColumnSpec } from "../../format/types.ts";
 import { quoteIdentifier, quoteText, sqlTypeOf } from "../../io/duckdb/duckdb.ts";
-import { nanosecondsOf } from "../../io/duckdb/parquet.ts";
+import { microsecondsOf, nanosecondsOf } from "../../io/duckdb/parquet.ts";
 import { TLM_SCAN, type TlmScans } from "../../io/duckdb/tlm-scan.ts";
 import type { LocalExtent, ResolvedTable, VisibleRows } from "../contract/tables.ts";
 import { EXTENT_COLUMN } from "../parse/row-condition.ts";
 import { reachesBeyond } from "../prune/retention.ts";
+import { asStored, type StoredTime, type TimeValues } from "./stored-times.ts";
 
 /**
  * The SELECT that yields a table's rows from exactly the given extents, its columns in order and of their types.
@@ -13,23 +14,27 @@ import { reachesBeyond } from "../prune/retention.ts";
  * Parquet files that have the same of the columns in question are one `read_parquet`, which opens the first of them
  * when it is bound. `union_by_name` would open each, and a query is bound three times: 40 ms for 125 files.
  */
-export function tableQuery(table: ResolvedTable, scans: TlmScans): string {
+export function tableQuery(table: ViewedTable, scans: TlmScans): string {
   if (table.namesExtents === true) return extentQueries(table, scans);
-  const { columns, extents, bareRows, visible } = table;
+  const { extents, bareRows, visible } = table;
   const cut = extents.filter((extent) => reachesBeyond(extent, visible));
   const whole = cut.length === 0 ? extents : extents.filter((extent) => !reachesBeyond(extent, visible));
+  const none = itemsOf(table, NONE);
   const parts = [
-    ...(bareRows === 0 ? [] : [`${selectOf(columns, NONE)} FROM range(${bareRows})`]),
+    ...(bareRows === 0 ? [] : [`${none} FROM range(${bareRows})`]),
     ...partsOf(table, whole, scans),
     ...(visible === undefined
       ? []
       : partsOf(withTime(table, visible), cut, scans).map((part) => cutOff(part, visible))),
   ];
-  return parts.length === 0 ? `${selectOf(columns, NONE)} WHERE false` : parts.join(" UNION ALL ");
+  return parts.length === 0 ? `${none} WHERE false` : parts.join(" UNION ALL ");
 }
 
+/** A table, and the `timestamp` columns that its rows are to have as they are stored, too. */
+export type ViewedTable = ResolvedTable & { stored?: readonly StoredTime[] };
+
 /** The same, with the extent that each row is of. */
-function extentQueries({ namesExtents: _names, ...table }: ResolvedTable, scans: TlmScans): string {
+function extentQueries({ namesExtents: _names, ...table }: ViewedTable, scans: TlmScans): string {
   const { extents } = table;
   const parts = extents.map((extent) => withExtent(tableQuery({ ...table, extents: [extent] }, scans), extent.id));
   return parts.length === 0 ? withExtent(tableQuery(table, scans), "") : parts.join(" UNION ALL ");
@@ -39,14 +44,14 @@ function withExtent(rows: string, id: string): string {
   return `SELECT *, ${quoteText(id)} AS ${quoteIdentifier(EXTENT_COLUMN)} FROM (${rows}) AS extent`;
 }
 
-function partsOf(table: ResolvedTable, extents: readonly LocalExtent[], scans: TlmScans): string[] {
+function partsOf(table: ViewedTable, extents: readonly LocalExtent[], scans: TlmScans): string[] {
   const tlm = extents.filter(({ format }) => format === "tlm");
   const parquet = extents.filter(({ format }) => format === "parquet");
-  return [...(tlm.length === 0 ? [] : [tlmPart(table.columns, tlm, scans)]), ...parquetParts(table, parquet)];
+  return [...(tlm.length === 0 ? [] : [tlmPart(table, tlm, scans)]), ...parquetParts(table, parquet)];
 }
 
 /** The same table, of which `at` is needed in any case. */
-function withTime(table: ResolvedTable, { column }: VisibleRows): ResolvedTable {
+function withTime(table: ViewedTable, { column }: VisibleRows): ViewedTable {
   const { needed } = table;
   return needed === undefined || needed.includes(column) ? table : { ...table, needed: [...needed, column] };
 }
@@ -58,10 +63,13 @@ export function cutOff(part: string, { fromNs, column }: VisibleRows): string {
 
 const NONE: StoredColumns = new Map();
 
-function tlmPart(columns: readonly ColumnSpec[], extents: readonly LocalExtent[], scans: TlmScans): string {
+function tlmPart(table: ViewedTable, extents: readonly LocalExtent[], scans: TlmScans): string {
+  const { columns } = table;
   const rows = extents.reduce((total, extent) => total + extent.rows, 0);
   const scan = scans.add({ columns, sources: extents.map(({ path }) => ({ path })), rows });
-  return `SELECT ${columns.map((column) => quoteIdentifier(column.name)).join(", ")} FROM ${TLM_SCAN}(${scan})`;
+  const times = storedItems(table, () => "same");
+  const names = columns.map((column) => quoteIdentifier(column.name));
+  return `SELECT ${[...names, ...times].join(", ")} FROM ${TLM_SCAN}(${scan})`;
 }
 
 /** More parts than that cost more than opening every file. */
@@ -74,7 +82,7 @@ export type StoredColumns = ReadonlyMap<string, StoredAs>;
 /** See `LocalExtent`; `apart in some` where files are read together some of which have nanoseconds. */
 type StoredAs = "same" | "unwidened" | "microseconds" | "nanoseconds apart" | "apart in some";
 
-function parquetParts(table: ResolvedTable, extents: readonly LocalExtent[]): string[] {
+function parquetParts(table: ViewedTable, extents: readonly LocalExtent[]): string[] {
   const { columns, needed } = table;
   const asked = needed === undefined ? undefined : new Set(needed);
   const parts = new Map<string, ParquetPart>();
@@ -93,9 +101,9 @@ function parquetParts(table: ResolvedTable, extents: readonly LocalExtent[]): st
   });
 }
 
-function parquetPart({ columns, bounds }: ResolvedTable, { stored, extents }: ParquetPart, options: string): string {
+function parquetPart(table: ViewedTable, { stored, extents }: ParquetPart, options: string): string {
   const files = `read_parquet(${filesOf(extents)}${options})`;
-  return `${selectOf(columns, stored)} FROM ${files}${whereOf(bounds, stored)}`;
+  return `${itemsOf(table, stored)} FROM ${files}${whereOf(table.bounds, stored)}`;
 }
 
 function filesOf(extents: readonly LocalExtent[]): string {
@@ -134,6 +142,33 @@ function together(a: StoredColumns, b: StoredColumns): StoredColumns {
     else stored.set(name, known === "same" || known === "unwidened" ? "unwidened" : "apart in some");
   }
   return stored;
+}
+
+function itemsOf(table: ViewedTable, stored: StoredColumns): string {
+  const times = storedItems(table, (name) => stored.get(name));
+  return [selectOf(table.columns, stored), ...times].join(", ");
+}
+
+function storedItems({ stored = [] }: ViewedTable, storedAs: (name: string) => StoredAs | undefined): string[] {
+  return stored.flatMap((time) => asStored(time, valuesAsStored(time.name, storedAs(time.name))));
+}
+
+/** See `StoredTime`. */
+function valuesAsStored(name: string, stored: StoredAs | undefined): TimeValues {
+  const column = quoteIdentifier(name);
+  const none = { exact: "CAST(NULL AS TIMESTAMPTZ)", others: "CAST(NULL AS TIMESTAMP_NS)" };
+  switch (stored) {
+    case undefined:
+      return { floor: none.exact, ...none };
+    case "microseconds":
+      return { ...none, floor: column, exact: column };
+    case "nanoseconds apart":
+    case "apart in some":
+      return { ...none, floor: column, others: valueOf({ name, type: { kind: "timestamp" } }, stored) };
+    case "same":
+    case "unwidened":
+      return { ...none, floor: microsecondsOf(name), others: column };
+  }
 }
 
 /** All columns, of the types that the table has now; NULL for those that are not there. */
