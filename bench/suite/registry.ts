@@ -46,6 +46,7 @@ export const BENCHMARKS: Registry = {
   "query/planning": () => import("../query/planning.ts"),
   "query/suite": () => import("../query/suite.ts"),
   "query/tail": () => import("../query/tail.ts"),
+  "query/times": () => import("../query/times.ts"),
   "query/widened": () => import("../query/widened.ts"),
   "sandbox/create": () => import("../sandbox/create.ts"),
   "sandbox/idle": () => import("../sandbox/idle.ts"),

@@ -57,6 +57,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "query/planning": ["--extents", "100", "--extentRows", "100", "--times", "5"],
   "query/suite": ["--rows", "2400", "--times", "1", "--extentRows", "800", "--chdb", "false"],
   "query/tail": ["--rows", "3", "--tails", "4", "--past", "12000", "--cluster", "false"],
+  "query/times": ["--rows", "2000", "--times", "1"],
   "query/widened": ["--rows", "2000", "--times", "1"],
   "sandbox/create": ["--times", "1"],
   "sandbox/idle": ["--sandboxes", "2"],

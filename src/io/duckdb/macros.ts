@@ -24,7 +24,7 @@ export const TIME_MACROS: readonly string[] = [
   `engine_micros(t) AS make_timestamp(
      ((epoch_ns(engine_instant(t)) >> 3) + 1152921504606847000) // 125 - 9223372036854776)`,
   // The moment of microseconds as a file has them: see `stored-times.ts`.
-  `engine_stored(us) AS make_timestamp_ns(epoch_us(us) * 1000)`,
+  `engine_stored(us) AS make_timestamp_ns(epoch_ns(us))`,
   // See `fixed-width.ts`.
   `engine_floor(t, shift, addend, divisor, periods, width, origin) AS make_timestamp_ns(
      (((epoch_ns(engine_instant(t)) >> shift) + addend) // divisor - periods) * width + origin)`,

@@ -116,7 +116,7 @@ export function microsecondsOf(column: string): string {
 
 /** The `TIMESTAMP_NS` of a column that a file has in microseconds. All of its values are whole ones. */
 export function nanosecondsOf(column: string): string {
-  return `make_timestamp_ns(epoch_us(${quoteIdentifier(column)}) * 1000)`;
+  return `make_timestamp_ns(epoch_ns(${quoteIdentifier(column)}))`;
 }
 
 type Writer = { duckdb: DuckDb; connection: Connection; scans: TlmScans };
