@@ -19,6 +19,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "backup/copy": ["--mib", "1", "--extents", "20"],
   "catalog/commits": ["--seconds", "0.2", "--nodes", "2"],
   "catalog/planning": ["--extents", "1000", "--plans", "3"],
+  "compaction/lag": ["--seconds", "6", "--lag", "2", "--mb", "2"],
   "compaction/merge": ["--rows", "3000", "--extentRows", "500", "--late", "700"],
   "fabric/claims": ["--crowd", "1000", "--claims", "20"],
   "fabric/jobs": ["--jobs", "50", "--paced", "5", "--peers", "false"],
@@ -43,6 +44,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "memory/known-items": ["--documents", fileURLToPath(new URL("../../docs", import.meta.url))],
   "memory/recall": ["--memories", "500", "--edges", "2000", "--questions", "10"],
   "memory/serve": ["--memories", "200", "--edges", "400", "--questions", "10", "--saves", "5", "--dimensions", "8"],
+  "open-tables/engines": ["--rows", "2000", "--files", "2", "--times", "1", "--warmUp", "1"],
   "open-tables/load": ["--files", "100", "--loads", "2"],
   "peers/bulk": ["--rows", "1000", "--settleMs", "1", "--chdb", "false"],
   "peers/small": ["--rows", "500", "--clients", "4"],
@@ -72,6 +74,10 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
 
 /** Measures that are 0 when all is well. */
 const MAY_BE_ZERO = new Set([
+  // Of a run that is too short for one.
+  "merges",
+  "written",
+  "waited",
   "errors",
   "backlog",
   "passing",
@@ -98,6 +104,7 @@ const MAY_BE_ZERO = new Set([
 ]);
 /** What one thing takes beyond another: on a busy machine that may be less. */
 const DIFFERENCES = new Set([
+  "merging",
   "added",
   "addedP95",
   "above",
@@ -129,6 +136,7 @@ const NEEDS: Readonly<Record<string, readonly CapabilityName[]>> = {
   "fabric/waiting": ["PostgreSQL"],
   "load/cluster": ["PostgreSQL", "S3 server", "ps"],
   "load/kafka": ["Java", "Maven"],
+  "open-tables/engines": ["python3-venv"],
   "peers/small": ["PostgreSQL"],
   "query/flight": ["python3-venv"],
   "sandbox/create": SANDBOX_NEEDS,

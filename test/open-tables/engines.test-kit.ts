@@ -52,8 +52,13 @@ export function documented(client: string, { url, token, s3 }: Place): string[] 
 }
 
 /** Spark with a version of Iceberg; its catalog `lake` is of a server on a disk, `bucket` of one on a bucket. */
-export function startSpark(folder: string, iceberg: string, { lake, bucket }: { lake: Place; bucket?: Place }): Engine {
+export function startSpark(
+  folder: string,
+  iceberg: string,
+  { lake, bucket, settings: more }: { lake: Place; bucket?: Place; settings?: Record<string, string> },
+): Engine {
   const settings = {
+    ...more,
     ...sparkCatalog("lake", documented("Spark", lake).slice(0, 1)),
     ...(bucket !== undefined && sparkCatalog("bucket", documented("Spark", bucket))),
     "spark.jars": [

@@ -3,7 +3,8 @@
     {"client": "pyiceberg" | "duckdb", "table": "db.name", "sql": "... FROM t ...", "snapshot": 12, "where": "..."}
 
 Both answer the same SQL, in DuckDB's dialect, over a table `t`: PyIceberg plans and reads the rows (`where` is a filter of
-its own, by which it leaves out files), DuckDB's extension does all by itself. Further asks: `list`, `files`, `write`.
+its own, by which it leaves out files), DuckDB's extension does all by itself. Further asks: `list`, `files`, `write`; and
+`metadata`, a metadata file whose table DuckDB reads instead.
 """
 
 import json
@@ -81,6 +82,8 @@ def answer(ask):
         connection.register("t", t)
         return rows_of(connection.execute(ask["sql"]))
     source = f"lake.{quoted(database)}.{quoted(name)}"
+    if ask.get("metadata"):
+        source = "iceberg_scan('%s')" % ask["metadata"].replace("'", "''")
     if ask.get("write"):
         duck().execute(f"INSERT INTO {source} SELECT * FROM {source} LIMIT 1")
         return []

@@ -30,6 +30,8 @@ export type Ask = {
   files?: true;
   snapshots?: true;
   write?: true;
+  /** For DuckDB: the table of that metadata file, not that of the catalog. */
+  metadata?: string;
 };
 
 export type Said = { rows?: unknown[][]; error?: string; message?: string };
