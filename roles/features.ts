@@ -21,6 +21,7 @@ import { MCP } from "../src/knowledge/mcp/feature.ts";
 import { OPEN_TABLES } from "../src/open-tables/feature.ts";
 import { MEMORY } from "../src/knowledge/memory/feature.ts";
 import { SANDBOX } from "../src/sandbox/feature.ts";
+import { WORKBENCH } from "../src/workbench/feature.ts";
 import type { FabricDeps } from "../src/fabric/routes/deps.ts";
 import type { ServiceDeps } from "../src/server/service.ts";
 import type { AnsweredDeps } from "./answerers.ts";
@@ -93,6 +94,7 @@ export const FEATURES: readonly EngineFeature[] = [
   PIPELINES,
   FILE_SYNC,
   SANDBOX,
+  WORKBENCH,
   INSTALL,
   BACKUPS,
   OPEN_TABLES,

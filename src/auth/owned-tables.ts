@@ -29,6 +29,8 @@ const ENGINE_TABLES: readonly OwnedTable[] = [
   },
   { name: "agent_sessions", column: "owner" },
   { name: "agent_runs", column: "owner" },
+  { name: "saved_queries", column: "owner" },
+  { name: "query_history", column: "owner" },
 ];
 
 export const OWNED_TABLES: readonly OwnedTable[] = [...ENGINE_TABLES, ...SANDBOX_TABLES];

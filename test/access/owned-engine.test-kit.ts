@@ -462,6 +462,8 @@ const OF_REALMS =
   "of a database, and of the user in the name of its realm: src/knowledge/memory/contract.test-kit.ts, " +
   "test/api/recall.test.ts";
 const OF_DREAMS = "of a database: a dream reads and writes no realm of one user: test/agent/dreaming.test.ts";
+const OF_WORKBENCH =
+  "of the caller, or shared by its owner: src/workbench/contract.test-kit.ts, test/api/workbench.test.ts";
 const OF_GRAPHS = "of a database, of its tables and of the realms of its memory: test/api/graph.test.ts";
 const OF_DASHBOARDS =
   "of the databases that its queries run in, whoever made it: src/knowledge/dashboards/contract.test-kit.ts, " +
@@ -518,6 +520,17 @@ export const ENGINE_ROUTES_WITHOUT: Readonly<Record<string, string>> = {
   "GET /v1/graph/{graph}/nodes/{id}/subgraph": OF_GRAPHS,
   "POST /v1/graph/{graph}/neighbors": OF_GRAPHS,
   "POST /v1/graph/{graph}/search": OF_GRAPHS,
+  "GET /v1/saved-queries": OF_WORKBENCH,
+  "POST /v1/saved-queries": OF_WORKBENCH,
+  "GET /v1/saved-queries/{id}": OF_WORKBENCH,
+  "PATCH /v1/saved-queries/{id}": OF_WORKBENCH,
+  "DELETE /v1/saved-queries/{id}": OF_WORKBENCH,
+  "GET /v1/query-history": OF_WORKBENCH,
+  "POST /v1/query-history": OF_WORKBENCH,
+  "DELETE /v1/query-history": OF_WORKBENCH,
+  "DELETE /v1/query-history/{id}": OF_WORKBENCH,
+  "GET /v1/auth/settings": OF_WORKBENCH,
+  "PUT /v1/auth/settings": OF_WORKBENCH,
   "GET /v1/dashboards": OF_DASHBOARDS,
   "POST /v1/dashboards": OF_DASHBOARDS,
   "GET /v1/dashboards/{id}": OF_DASHBOARDS,

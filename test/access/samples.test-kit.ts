@@ -11,6 +11,8 @@ import {
   type TestRequest,
   type World,
 } from "./world.test-kit.ts";
+import { WORKBENCH_SAMPLES } from "./samples-workbench.test-kit.ts";
+import { flightRequest, jsonRequest, ROOT, type TestCaller, type TestRequest, type World } from "./world.test-kit.ts";
 
 const ok = () => 200;
 /** Of things that an admin made for all databases. */
@@ -355,6 +357,7 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   ...KNOWLEDGE_SAMPLES,
   ...AGENT_SAMPLES,
   ...OPEN_TABLE_SAMPLES,
+  ...WORKBENCH_SAMPLES,
   "POST /mcp/v1": {
     request: () => jsonRequest("POST", "/mcp/v1", { jsonrpc: "2.0", id: 1, method: "tools/list" }),
     answer: ok,

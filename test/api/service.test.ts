@@ -237,6 +237,11 @@ describe("service routes", () => {
       "/iceberg/v1/transactions/commit",
       "/iceberg/v1/namespaces/{namespace}/views",
       "/iceberg/v1/oauth/tokens",
+      "/v1/saved-queries",
+      "/v1/saved-queries/{id}",
+      "/v1/query-history",
+      "/v1/query-history/{id}",
+      "/v1/auth/settings",
       "/v1/openapi.json",
       "/docs",
     ]);

@@ -31,6 +31,7 @@ const RANKS = [
     "sources",
     "knowledge",
     "servers",
+    "workbench",
     "sandbox",
     "install",
     "deploy",

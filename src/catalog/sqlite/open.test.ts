@@ -141,6 +141,7 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
       "publish requests",
       "query engines",
       "dashboards",
+      "workbench",
     ];
     const records = [...newest, ...later, "dropped files", "live servers"].map(sqliteText).join("");
     for (const [, name] of records.matchAll(/CREATE TABLE (\w+)/g)) db.exec(`DROP TABLE ${name}`);

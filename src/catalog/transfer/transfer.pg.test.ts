@@ -22,9 +22,9 @@ const TRAVEL =
    ended_sandbox_logs extent_filters extents filedrop_files gone_volumes graphs image_builds input_positions
    input_states job_logs jobs leases ledger machine_images memory_commits memory_counts
    memory_heads memory_records memory_settings memory_vector_heads memory_vectors memory_verdict_days memory_verdicts open_tables
-   query_engines row_deletions
-   sandbox_events sandbox_messages sandbox_nodes sandbox_sessions sandbox_volumes sandboxes schedules
-   snapshots staged table_totals tables users workers workspaces`
+   query_engines query_history row_deletions
+   sandbox_events saved_queries sandbox_messages sandbox_nodes sandbox_sessions sandbox_volumes sandboxes schedules
+   snapshots staged table_totals tables user_settings users workers workspaces`
     .split(/\s+/)
     .concat(NUMBERS);
 
