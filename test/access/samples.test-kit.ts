@@ -12,7 +12,6 @@ import {
   type World,
 } from "./world.test-kit.ts";
 import { WORKBENCH_SAMPLES } from "./samples-workbench.test-kit.ts";
-import { flightRequest, jsonRequest, ROOT, type TestCaller, type TestRequest, type World } from "./world.test-kit.ts";
 
 const ok = () => 200;
 /** Of things that an admin made for all databases. */
