@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // The start of the program. This file keeps to syntax that every Node since 12 reads, so that one which is too old for
 // the rest still says so in a sentence instead of a syntax error.
+import { spawnSync } from "child_process";
 import { createHash } from "crypto";
 import { existsSync, readFileSync, statSync } from "fs";
 import * as nodeModule from "module";
@@ -75,6 +76,17 @@ function keepCompiledCode() {
   }
 }
 keepCompiledCode();
+
+// `npm start` in a checkout builds the pages for browsers where their sources are newer (1 s). Without the packages that
+// build them, or where the build fails, the server starts with those that are there.
+function buildPages() {
+  var script = fileURLToPath(new URL("../scripts/web.ts", import.meta.url));
+  var builder = fileURLToPath(new URL("../node_modules/vite", import.meta.url));
+  if (process.env.npm_lifecycle_event !== "start" || !existsSync(script) || !existsSync(builder)) return;
+  if (isCurrent(new URL("../dist/web-manifest.json", import.meta.url))) return;
+  spawnSync(process.execPath, [script], { stdio: ["ignore", "inherit", "inherit"] });
+}
+buildPages();
 
 // What a hook of a coding agent runs answers within 300 ms or not at all: it has a bundle of its own, which starts in less
 // than half the time. What it leaves behind (keep-transcript) nobody waits for.

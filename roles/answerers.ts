@@ -17,6 +17,7 @@ import type { MemoryDeps } from "../src/knowledge/memory/routes/deps.ts";
 import type { SandboxDeps } from "../src/sandbox/control/routes/deps.ts";
 import type { Answerer } from "../src/server/route.ts";
 import type { ServiceDeps } from "../src/server/service.ts";
+import type { WebDeps } from "../src/web/serve/routes.ts";
 
 /** What each group of routes works with. A new feature's are `feature`, unless it needs more than that has. */
 export type AnsweredDeps = {
@@ -35,6 +36,7 @@ export type AnsweredDeps = {
   dreaming: DreamingDeps & DreamDeskRoutesDeps;
   sandboxes: SandboxDeps;
   feature: FeatureDeps;
+  web: WebDeps;
 };
 
 /** Who answers each group of routes of one process. */
@@ -54,4 +56,5 @@ export type Answerers = {
   dreaming?: Answerer<AnsweredDeps["dreaming"]>;
   sandboxes?: Answerer<AnsweredDeps["sandboxes"]>;
   feature?: Answerer<AnsweredDeps["feature"]>;
+  web?: Answerer<AnsweredDeps["web"]>;
 };

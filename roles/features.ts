@@ -22,6 +22,7 @@ import { OPEN_TABLES } from "../src/open-tables/feature.ts";
 import { MEMORY } from "../src/knowledge/memory/feature.ts";
 import { SANDBOX } from "../src/sandbox/feature.ts";
 import { WORKBENCH } from "../src/workbench/feature.ts";
+import { WEB } from "../src/web/feature.ts";
 import type { FabricDeps } from "../src/fabric/routes/deps.ts";
 import type { ServiceDeps } from "../src/server/service.ts";
 import type { AnsweredDeps } from "./answerers.ts";
@@ -101,4 +102,5 @@ export const FEATURES: readonly EngineFeature[] = [
   SERVERS,
   DEPLOY,
   CAPACITY,
+  WEB,
 ];

@@ -36,6 +36,7 @@ import { needsStorage, planOf, type Plan } from "./plan.ts";
 import { runUntilStopped } from "./serve.ts";
 import { valuesOf } from "../src/config/option.ts";
 import { OTLP_OPTIONS } from "../src/ingest/inputs/otlp/options.ts";
+import { WEB_OPTIONS } from "../src/web/options.ts";
 import type { SealPool } from "../src/ingest/seal-pool.ts";
 import type { Storage } from "./storage.ts";
 
@@ -114,6 +115,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
         agent: agent.answers,
         dreaming,
         feature: features,
+        web: await webAnswers(plan, parts),
       },
       parts.features,
     ),
@@ -263,6 +265,15 @@ async function featureAnswers(
   if (plan.query !== "here" || storage === undefined || fabric === undefined) return undefined;
   const { featureDeps } = await import("./fabric.ts");
   return { here: featureDeps(parts, storage, fabric) };
+}
+
+/** Pages for browsers, where people go to: the process that is everything, or the door of a cluster. */
+async function webAnswers({ roles }: Plan, { config, random }: Parts): Promise<Answerers["web"]> {
+  const isDoor = roles.includes("all_in_one") || roles.includes("edge");
+  const { web = isDoor ? "on" : "off" } = valuesOf(WEB_OPTIONS, config);
+  if (web === "off") return undefined;
+  const { webDeps } = await import("../src/web/serve/routes.ts");
+  return { here: webDeps(random) };
 }
 
 /** What answers in plain words, where credentials are. */

@@ -4,12 +4,13 @@ import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type BuildOptions, type Metafile, type Plugin, build } from "esbuild";
 import { VERSION } from "../src/core/version.ts";
-import { writeManifest } from "./bundle-manifest.ts";
+import { MANIFEST, WEB_MANIFEST, writeManifest } from "./bundle-manifest.ts";
 import { releaseValues } from "./release-values.ts";
+import { buildWeb } from "./web/build-web.ts";
 
 /**
  * `npm run build`: the program as one file, `dist/engine.js`, which starts several times faster than the sources and
- * can also be the program's worker threads and child processes. Beside it each of these has a small file of its own, so
+ * can also be the program's worker threads and child processes; and the pages for browsers, `dist/web/`. Beside it each of these has a small file of its own, so
  * that none has to load the whole program (see `src/core/isolate.ts`).
  *
  * Packages that bring a binary or files of their own stay outside. In one file every static import of an outside
@@ -114,17 +115,18 @@ function requireOrExplain(path: string): string {
 const repository = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(repository, "dist");
 
-/** Builds into `folder`. Returns the files it was made of. */
-async function bundle(folder: string): Promise<string[]> {
+/** Builds into `folder`. Returns the files it was made of, and those of the pages for browsers. */
+async function bundle(folder: string): Promise<{ program: string[]; web: readonly string[] }> {
   const program = await bundleEntries(folder, ENTRIES, { plugins: [requireOutside], sourcemap: "linked" });
   const bench = await bundleEntries(folder, BENCH_ENTRIES, { plugins: [leftOutOfBench, requireOutside] });
   const own = await Promise.all(Object.entries(OWN_FILES).map(([name, file]) => bundlePackage(name, folder, file)));
-  await writeFile(join(folder, "packages.json"), packagesText([program, bench, ...own]));
+  const web = await buildWeb(repository, join(folder, "web"));
+  await writeFile(join(folder, "packages.json"), packagesText([program, bench, ...own], web.packages));
   await chmod(join(folder, "engine.js"), 0o755);
   for (const source of PROGRAMS) {
     await cp(join(repository, "src", source), join(folder, basename(source)), { recursive: true });
   }
-  return [...new Set([...sourcesOf(program), ...sourcesOf(bench)])];
+  return { program: [...new Set([...sourcesOf(program), ...sourcesOf(bench)])], web: web.sources };
 }
 
 async function bundleEntries(
@@ -188,10 +190,10 @@ async function bundlePackage(name: string, folder: string, file: string): Promis
 }
 
 /** `dist/packages.json`: the folders of the packages whose code is in the bundle, for `npm run release`. */
-function packagesText(metafiles: readonly Metafile[]): string {
+function packagesText(metafiles: readonly Metafile[], ofWeb: readonly string[]): string {
   const files = metafiles.flatMap(({ inputs }) => Object.keys(inputs));
   const folders = files.map((file) => /(node_modules\/(.*node_modules\/)?(@[^/]+\/)?[^/]+)\//.exec(file)?.[1]);
-  return `${JSON.stringify([...new Set(folders.filter((folder) => folder !== undefined))].toSorted())}\n`;
+  return `${JSON.stringify([...new Set([...folders.filter((folder) => folder !== undefined), ...ofWeb])].toSorted())}\n`;
 }
 
 function outputName(source: string): string {
@@ -246,7 +248,8 @@ const made = await mkdtemp(join(repository, ".cache", "dist-"));
 try {
   const sources = await bundle(made);
   await check(made);
-  await writeManifest(repository, made, { sources, startedMs });
+  await writeManifest(repository, join(made, MANIFEST), { sources: sources.program, startedMs });
+  await writeManifest(repository, join(made, WEB_MANIFEST), { sources: sources.web, startedMs });
   await chmod(made, 0o755);
   await replaceDist(made);
 } finally {

@@ -31,7 +31,7 @@ type RootPackage = {
  * what somebody's own runs left: state, variables, providers.
  */
 const LEFT_OUT =
-  /^(dist\/(manifest\.json|packages\.json|.*\.map|release)|terraform\/(.*\/)?(tests|\.terraform.*|.*\.tfstate.*|plan|(?!capacity\.auto\.)[^/]*\.tfvars.*))$/;
+  /^(dist\/((web-)?manifest\.json|packages\.json|.*\.map|release)|terraform\/(.*\/)?(tests|\.terraform.*|.*\.tfstate.*|plan|(?!capacity\.auto\.)[^/]*\.tfvars.*))$/;
 
 /** The files of the package, without the folder `package/` in front. */
 export async function npmPackageFiles(repository: string, packageName: string): Promise<TarEntry[]> {

@@ -22,6 +22,7 @@ export const ROUTES: readonly Route[] = await engineRoutes({
   dreaming: elsewhere,
   sandboxes: elsewhere,
   feature: elsewhere,
+  web: elsewhere,
 });
 
 export function nameOf({ method, path }: Pick<Route, "method" | "path">): string {

@@ -213,6 +213,10 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   "GET /health": { request: get("/health"), answer: ok },
   "GET /metrics": { request: get("/metrics"), answer: ok },
   "GET /docs": { request: get("/docs"), answer: ok },
+  "GET /": { request: get("/"), answer: () => 302 },
+  "GET /ui": { request: get("/ui"), answer: () => 302 },
+  "GET /ui/": { request: get("/ui/"), answer: ok },
+  "GET /ui/{*path}": { request: get("/ui/sign-in"), answer: ok },
   "GET /v1/openapi.json": { request: get("/v1/openapi.json"), answer: ok },
 
   "POST /v1/query": {

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } fro
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { writeManifest } from "../../scripts/bundle-manifest.ts";
+import { MANIFEST, writeManifest } from "../../scripts/bundle-manifest.ts";
 import { cleanEnv } from "../support/engine.ts";
 
 /** A checkout in small: `bin/engine.js` runs its bundle while that was made of the sources that are there. */
@@ -18,7 +18,10 @@ beforeEach(async () => {
   place(SOURCE, "console.log('from source');");
   place("dist/engine.js", "console.log('from bundle');");
   for (const name of OTHERS) place(name, '{"type":"module"}');
-  await writeManifest(folder, join(folder, "dist"), { sources: [SOURCE], startedMs: Number.POSITIVE_INFINITY });
+  await writeManifest(folder, join(folder, "dist", MANIFEST), {
+    sources: [SOURCE],
+    startedMs: Number.POSITIVE_INFINITY,
+  });
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
@@ -69,6 +72,6 @@ test("the sources run when the manifest is gone or damaged", () => {
 });
 
 test("a manifest is refused when a source changed during the build", async () => {
-  const writing = writeManifest(folder, folder, { sources: [SOURCE], startedMs: 0 });
+  const writing = writeManifest(folder, join(folder, MANIFEST), { sources: [SOURCE], startedMs: 0 });
   await expect(writing).rejects.toThrow("package-lock.json changed during the build: build again");
 });

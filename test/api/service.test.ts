@@ -242,6 +242,10 @@ describe("service routes", () => {
       "/iceberg/v1/transactions/commit",
       "/iceberg/v1/namespaces/{namespace}/views",
       "/iceberg/v1/oauth/tokens",
+      "/",
+      "/ui",
+      "/ui/",
+      "/ui/{path}",
       "/v1/openapi.json",
       "/docs",
     ]);

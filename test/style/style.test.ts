@@ -228,6 +228,8 @@ describe("clock, timers and randomness", () => {
     expect(found(checkMachine(at("src/io/a.ts", "//", line)))).toHaveLength(1);
     expect(found(checkMachine(at("roles/a.ts", line)))).toHaveLength(1);
     expect(found(checkMachine(at("src/core/a.ts", line)))).toEqual([]);
+    expect(found(checkMachine(at("src/web/client/base/a.ts", line)))).toHaveLength(1);
+    expect(found(checkMachine(at("src/web/client/base/clock.ts", line)))).toEqual([]);
     expect(found(checkMachine(at("src/io/a.test.ts", line)))).toEqual([]);
   });
 

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isBundleCurrent } from "../../scripts/bundle-manifest.ts";
+import { isCurrent, MANIFEST, WEB_MANIFEST } from "../../scripts/bundle-manifest.ts";
 import { serveSharedServers } from "./shared-servers.ts";
 
 /**
@@ -11,8 +11,12 @@ import { serveSharedServers } from "./shared-servers.ts";
  */
 export default async function setup(): Promise<() => Promise<void>> {
   const repository = fileURLToPath(new URL("../..", import.meta.url));
-  if (!(await isBundleCurrent(repository, join(repository, "dist")))) {
-    execFileSync(process.execPath, ["scripts/build.ts"], { cwd: repository, stdio: ["ignore", "ignore", "inherit"] });
+  const [builds, pages] = await Promise.all(
+    [MANIFEST, WEB_MANIFEST].map((name) => isCurrent(repository, join(repository, "dist", name))),
+  );
+  if (builds !== true || pages !== true) {
+    const script = builds === true ? "scripts/web.ts" : "scripts/build.ts";
+    execFileSync(process.execPath, [script], { cwd: repository, stdio: ["ignore", "ignore", "inherit"] });
   }
   // What one program has compiled the next ones need not: that is a tenth of what a server's start takes.
   process.env["NODE_COMPILE_CACHE"] ??= join(repository, "node_modules/.cache/compiled");

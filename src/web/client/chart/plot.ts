@@ -1,0 +1,101 @@
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+
+/** The values of x, which grow, then those of each series; null where there is none. */
+export type ChartData = readonly [readonly number[], ...(readonly (number | null)[])[]];
+
+export type ChartSeries = {
+  title: string;
+  /** A CSS colour or property (`var(--series-1)`); by their order unless given. */
+  colour?: string;
+};
+
+export type ChartSettings = {
+  parent: HTMLElement;
+  data: ChartData;
+  series: readonly ChartSeries[];
+  look?: "lines" | "areas" | "bars";
+  /** Whether x is a time, in seconds since 1970. */
+  isTime?: boolean;
+  /** How a value of y is written. */
+  unit?: (value: number) => string;
+  heightPx?: number;
+  onRange?: (from: number, to: number) => void;
+};
+
+export type ChartHandle = {
+  setData(data: ChartData): void;
+  resize(widthPx: number): void;
+  destroy(): void;
+};
+
+const SERIES_COLOURS = 8;
+
+export function createChart(settings: ChartSettings): ChartHandle {
+  const { parent, data, series, look = "lines", isTime = true, unit, heightPx = 180, onRange } = settings;
+  const styles = getComputedStyle(parent);
+  // A canvas has no properties of CSS: their values are read when it is made.
+  const colour = (name: string) =>
+    name.replace(/var\((--[\w-]+)\)/g, (_all, property: string) => styles.getPropertyValue(property).trim());
+  const axis: uPlot.Axis = {
+    stroke: colour("var(--muted)"),
+    font: `11px ${styles.fontFamily}`,
+    grid: { stroke: colour("var(--grid)"), width: 1 },
+    ticks: { stroke: colour("var(--grid)"), width: 1, size: 4 },
+  };
+  const chart = new uPlot(
+    {
+      width: Math.max(parent.clientWidth, 50),
+      height: heightPx,
+      legend: { show: series.length > 1, live: true },
+      cursor: { y: false, drag: { x: onRange !== undefined, y: false, setScale: false } },
+      scales: {
+        x: { time: isTime },
+        y: { range: (_chart, min, max) => [Math.min(0, min), max <= 0 ? 1 : max * 1.08] },
+      },
+      axes: [axis, { ...axis, size: 56, ...(unit !== undefined && { values: (_chart, ticks) => ticks.map(unit) }) }],
+      series: [
+        {},
+        ...series.map(({ title, colour: own }, index) =>
+          seriesOf(title, colour(own ?? `var(--series-${(index % SERIES_COLOURS) + 1})`), look, unit),
+        ),
+      ],
+      hooks: {
+        setSelect: [
+          (self) => {
+            const { left, width } = self.select;
+            if (width < 3 || onRange === undefined) return;
+            onRange(self.posToVal(left, "x"), self.posToVal(left + width, "x"));
+            self.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          },
+        ],
+      },
+    },
+    aligned(data),
+    parent,
+  );
+  return {
+    setData: (next) => chart.setData(aligned(next)),
+    resize: (widthPx) => chart.setSize({ width: Math.max(widthPx, 50), height: heightPx }),
+    destroy: () => chart.destroy(),
+  };
+}
+
+/** uPlot's own type cannot say that it changes nothing. */
+function aligned(data: ChartData): uPlot.AlignedData {
+  return data as unknown as uPlot.AlignedData;
+}
+
+function seriesOf(
+  title: string,
+  colour: string,
+  look: "lines" | "areas" | "bars",
+  unit: ChartSettings["unit"],
+): uPlot.Series {
+  const series: uPlot.Series = { label: title, stroke: colour, width: 1.5, points: { show: false } };
+  if (unit !== undefined) series.value = (_chart: uPlot, value: number | null) => (value === null ? "" : unit(value));
+  if (look === "areas") series.fill = `color-mix(in srgb, ${colour} 18%, transparent)`;
+  if (look !== "bars") return series;
+  const paths = uPlot.paths.bars?.({ size: [0.85, 60], radius: 0.1 });
+  return { ...series, fill: colour, width: 0, ...(paths !== undefined && { paths }) };
+}

@@ -1,0 +1,58 @@
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { lazyPart, usePart } from "../base/lazy-part.ts";
+import { PartFailed } from "../components/part-failed.tsx";
+import { Spinner } from "../components/spinner.tsx";
+import type { EditorHandle, EditorSettings } from "./code-mirror.ts";
+
+export type EditorProps = Omit<EditorSettings, "parent" | "text"> & {
+  /** The text; one from outside that differs from what is there replaces it. */
+  value: string;
+  /** Is given the editor once it is there, for selection, cursor and focus. */
+  onReady?: (editor: EditorHandle) => void;
+  class?: string;
+};
+
+const part = lazyPart(() => import("./code-mirror.ts"));
+
+/**
+ * A text editor with the colours of the theme. Mod-Enter runs, Escape cancels; Tab leaves it, as everywhere (indent with
+ * Mod-]). All of CodeMirror is behind this one import.
+ */
+export function Editor({ value, onReady, class: ownClass, ...settings }: EditorProps): JSX.Element {
+  const { part: library, hasFailed } = usePart(part);
+  const place = useRef<HTMLDivElement>(null);
+  const editor = useRef<EditorHandle | undefined>(undefined);
+  const latest = useRef({ value, settings, onReady });
+  latest.current = { value, settings, onReady };
+  useEffect(() => {
+    const { current: parent } = place;
+    if (library === undefined || parent === null) return;
+    const now = latest.current;
+    const made = library.createEditor({
+      ...now.settings,
+      parent,
+      text: now.value,
+      onChange: (text) => latest.current.settings.onChange?.(text),
+      onRun: () => latest.current.settings.onRun?.(),
+      onCancel: () => latest.current.settings.onCancel?.() ?? false,
+    });
+    editor.current = made;
+    now.onReady?.(made);
+    return () => {
+      editor.current = undefined;
+      made.destroy();
+    };
+  }, [library]);
+  useEffect(() => editor.current?.setText(value), [value]);
+  const { language, extensions, isReadOnly } = settings;
+  useEffect(() => {
+    editor.current?.configure({ language, extensions, isReadOnly });
+  }, [language, extensions, isReadOnly]);
+  if (hasFailed) return <PartFailed />;
+  return (
+    <div class={`editor${ownClass === undefined ? "" : ` ${ownClass}`}`} ref={place}>
+      {library === undefined && <Spinner label="Loading the editor…" />}
+    </div>
+  );
+}

@@ -1,0 +1,17 @@
+import { lazyPart } from "../base/lazy-part.ts";
+import type { Page } from "./page.ts";
+
+/**
+ * Every page of the shell: THE list. A new page is its folder and an entry here; the navigation, the palette and the keys
+ * take theirs from it, in this order. Pages that are to come: query, explore, catalog, dashboards (Data), then sources, jobs,
+ * sandboxes (Operations), memory, agent (Knowledge), users and settings (Administration).
+ */
+export const PAGES: readonly Page[] = [
+  {
+    path: "",
+    title: "Overview",
+    place: { section: "Data", icon: "home" },
+    keys: "g h",
+    part: lazyPart(async () => (await import("./home/home.tsx")).HomePage),
+  },
+];

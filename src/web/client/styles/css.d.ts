@@ -1,0 +1,2 @@
+/** Styles are imported for their effects: Vite puts them into files of their own. */
+declare module "*.css";
