@@ -74,6 +74,10 @@ const CAPABILITIES = {
   shellcheck: { isThere: () => has("shellcheck"), remedy: "apt-get install shellcheck" },
   unzip: { isThere: () => has("unzip"), remedy: "apt-get install unzip" },
   curl: { isThere: () => has("curl"), remedy: "apt-get install curl" },
+  chromium: {
+    isThere: () => has("chromium") || process.env["ENGINE_TEST_CHROMIUM"] !== undefined,
+    remedy: "apt-get install --no-install-recommends chromium",
+  },
   minisign: { isThere: () => has("minisign"), remedy: "apt-get install minisign" },
 } as const satisfies Record<string, Capability>;
 
@@ -100,6 +104,11 @@ function isThere(name: CapabilityName): boolean {
   const known = found.get(name) ?? CAPABILITIES[name].isThere();
   found.set(name, known);
   return known;
+}
+
+/** The browser that tests drive; `ENGINE_TEST_CHROMIUM` names another one. */
+export function chromiumProgram(): string {
+  return process.env["ENGINE_TEST_CHROMIUM"] ?? "/usr/bin/chromium";
 }
 
 /** Whether a program is on the path, or where Debian keeps those of root. */

@@ -1,6 +1,6 @@
 import { request as httpRequest } from "node:http";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -212,6 +212,15 @@ describe("a file of the pages", () => {
     expect(whole.flatMap((name) => [`${name}.br`, `${name}.gz`]).filter((form) => !names.includes(form))).toEqual([]);
     expect(whole.filter((name) => !/-[\w-]{8}\.\w+$/.test(name))).toEqual([]);
   });
+});
+
+test("the first load, with the overview, is within its budget", async () => {
+  const names = (await readdir(ASSETS)).filter((name) => /^(index|home)-.*\.(js|css)\.gz$/.test(name));
+  const sizes = await Promise.all(names.map(async (name) => [name, (await stat(join(ASSETS, name))).size] as const));
+  const total = sizes.reduce((sum, [, size]) => sum + size, 0);
+  process.stdout.write(`first load, gzip: ${total} bytes of 150,000: ${JSON.stringify(Object.fromEntries(sizes))}\n`);
+  expect(names.length).toBeGreaterThanOrEqual(3);
+  expect(total).toBeLessThan(150_000);
 });
 
 describe("who has pages", () => {

@@ -10,9 +10,9 @@ export type CallerRole = "read" | "write" | "admin";
 export type Caller = { subject: string; kind: string; role: CallerRole; databases: string[] | null };
 
 /** Another way to sign in: an identity provider or an issuer. */
-export type SignInWay = { provider: string; title: string };
+export type SignInWay = AuthConfig["ways"][number];
 
-export type SignInConfig = AuthConfig & { ways?: SignInWay[] };
+export type SignInConfig = AuthConfig;
 
 /** `caller` is undefined where one has to sign in first. */
 export type Session = { config: SignInConfig; caller: Caller | undefined };

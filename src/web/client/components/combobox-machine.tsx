@@ -4,7 +4,6 @@ import type { JSX } from "preact";
 import { useId, useMemo, useState } from "preact/hooks";
 import type { ComboboxProps } from "./combobox-props.ts";
 import { Icon } from "./icons.tsx";
-import { Portal } from "./portal.tsx";
 
 /** Zag types its properties for older types of Preact, which know no input by its role. */
 type InputProps = Record<string, unknown>;
@@ -34,7 +33,7 @@ export function ComboboxMachine(props: ComboboxProps): JSX.Element {
     openOnClick: true,
     selectionBehavior: "replace",
     inputBehavior: "autohighlight",
-    positioning: { placement: "bottom-start", sameWidth: false },
+    positioning: { strategy: "fixed", placement: "bottom-start", sameWidth: false },
     onOpenChange: () => setTyped(""),
     onInputValueChange: ({ inputValue, reason }) => setTyped(reason === "input-change" ? inputValue : ""),
     onValueChange: ({ value: [chosen] }: { value: string[] }) => {
@@ -53,18 +52,17 @@ export function ComboboxMachine(props: ComboboxProps): JSX.Element {
           <Icon name="down" size={14} />
         </button>
       </div>
-      <Portal>
-        <div {...api.getPositionerProps()} class="menu-place">
-          <ul {...api.getContentProps()} class="menu">
-            {shown.map((item) => (
-              <li key={item.value} {...api.getItemProps({ item })} class="menu-item">
-                <span>{item.title}</span>
-                {item.value === value && <Icon name="check" size={15} />}
-              </li>
-            ))}
-          </ul>
-        </div>
-      </Portal>
+
+      <div {...api.getPositionerProps()} class="menu-place">
+        <ul {...api.getContentProps()} class="menu">
+          {shown.map((item) => (
+            <li key={item.value} {...api.getItemProps({ item })} class="menu-item">
+              <span>{item.title}</span>
+              {item.value === value && <Icon name="check" size={15} />}
+            </li>
+          ))}
+        </ul>
+      </div>
     </div>
   );
 }

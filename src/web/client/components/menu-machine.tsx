@@ -4,7 +4,6 @@ import type { JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { Icon } from "./icons.tsx";
 import { menuButtonClass, type MenuProps } from "./menu-props.ts";
-import { Portal } from "./portal.tsx";
 
 /** The menu itself: see `Menu`. It takes the place of the button that stood in for it, and its focus. */
 export function MenuMachine(props: MenuProps & { isOpenAtFirst: boolean }): JSX.Element {
@@ -14,7 +13,7 @@ export function MenuMachine(props: MenuProps & { isOpenAtFirst: boolean }): JSX.
   const service = useMachine(menu.machine, {
     id,
     "aria-label": label,
-    positioning: { placement: "bottom-end", gutter: 6 },
+    positioning: { strategy: "fixed", placement: "bottom-end", gutter: 6 },
     onSelect: ({ value }: { value: string }) => items.find((item) => item.id === value)?.run(),
   });
   const api = menu.connect(service, normalizeProps);
@@ -31,23 +30,22 @@ export function MenuMachine(props: MenuProps & { isOpenAtFirst: boolean }): JSX.
         {children}
         <Icon name="down" size={14} />
       </button>
-      <Portal>
-        <div {...api.getPositionerProps()} class="menu-place">
-          <div {...api.getContentProps()} class="menu">
-            {head !== undefined && <div class="menu-head">{head}</div>}
-            {items.map((item) => (
-              <div key={item.id}>
-                {item.heading !== undefined && <p class="menu-heading">{item.heading}</p>}
-                <div {...api.getItemProps({ value: item.id })} class="menu-item">
-                  {item.icon !== undefined && <Icon name={item.icon} />}
-                  <span>{item.title}</span>
-                  {item.isChosen === true && <Icon name="check" size={15} />}
-                </div>
+
+      <div {...api.getPositionerProps()} class="menu-place">
+        <div {...api.getContentProps()} class="menu">
+          {head !== undefined && <div class="menu-head">{head}</div>}
+          {items.map((item) => (
+            <div key={item.id}>
+              {item.heading !== undefined && <p class="menu-heading">{item.heading}</p>}
+              <div {...api.getItemProps({ value: item.id })} class="menu-item">
+                {item.icon !== undefined && <Icon name={item.icon} />}
+                <span>{item.title}</span>
+                {item.isChosen === true && <Icon name="check" size={15} />}
               </div>
-            ))}
-          </div>
+            </div>
+          ))}
         </div>
-      </Portal>
+      </div>
     </>
   );
 }

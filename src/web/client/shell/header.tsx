@@ -19,16 +19,12 @@ export function Header({ session, onPalette, onKeys }: HeaderProps): JSX.Element
         <span>engine</span>
       </a>
       <DatabaseSelector />
-      <button
-        type="button"
-        class="search-button"
-        onClick={onPalette}
-        aria-label="Command palette"
-        aria-haspopup="dialog"
-      >
+      <button type="button" class="search-button" onClick={onPalette} aria-haspopup="dialog">
         <Icon name="explore" size={16} />
-        <span>Go to…</span>
-        <KeyHint keys="Mod-K" />
+        <span class="search-text">Go to…</span>
+        <span class="search-keys" aria-hidden="true">
+          <KeyHint keys="Mod-K" />
+        </span>
       </button>
       <Button look="quiet" icon="keyboard" label="Keys" class="header-keys" onClick={onKeys} />
       <UserMenu session={session} />

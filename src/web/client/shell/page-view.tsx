@@ -21,6 +21,13 @@ export function PageView({ page }: { page: Page }): JSX.Element {
       </>
     );
   }
-  if (hasFailed) return <PartFailed />;
+  if (hasFailed) {
+    return (
+      <>
+        <PageHead title={page.title} />
+        <PartFailed />
+      </>
+    );
+  }
   return Content === undefined ? <Spinner label={`Loading ${page.title}…`} /> : <Content />;
 }

@@ -51,9 +51,9 @@ export function Shell({ session }: { session: Session }): JSX.Element {
 
 function OpenBanner(): JSX.Element {
   return (
-    <p class="banner" role="note">
+    <section class="banner" aria-label="Warning">
       Authentication is off: whoever reaches this address may read and change everything.
-    </p>
+    </section>
   );
 }
 

@@ -28,7 +28,7 @@ type Way = "password" | "token";
 
 /** Every way to sign in that the server has: buttons of issuers, a password, a token. */
 export function SignInForm({ config, returnTo, isInWindow = false, onSignedIn }: SignInFormProps): JSX.Element {
-  const { ways = [] } = config;
+  const { ways } = config;
   const hasPassword = config.password_login || !config.enabled;
   const [way, setWay] = useState<Way>(hasPassword ? "password" : "token");
   const form = way === "password" ? <PasswordForm onSignedIn={onSignedIn} /> : <TokenForm onSignedIn={onSignedIn} />;

@@ -1,0 +1,101 @@
+import axe from "axe-core";
+import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
+import { expect } from "vitest";
+import { chromiumProgram } from "../../src/core/capabilities.test-kit.ts";
+
+/**
+ * A real browser (Debian's chromium) at a real server. Whatever a page does, it may not ask another host, break its own
+ * policy, write an error to the console or throw: `end` checks that of every page that was opened.
+ */
+export async function startBrowser(): Promise<Browser> {
+  return await chromium.launch({
+    executablePath: chromiumProgram(),
+    // As root there is no sandbox, and the machine has no graphics.
+    args: ["--no-sandbox", "--disable-gpu"],
+  });
+}
+
+export type Look = { scheme: "light" | "dark"; width: number };
+
+/** Both themes, on a screen and on a small telephone. */
+export const LOOKS: readonly Look[] = [
+  { scheme: "light", width: 1_280 },
+  { scheme: "dark", width: 1_280 },
+  { scheme: "light", width: 360 },
+  { scheme: "dark", width: 360 },
+];
+
+export type Visit = {
+  page: Page;
+  context: BrowserContext;
+  /** Console errors with these words are part of the test. */
+  expectProblem: (words: string) => void;
+  /** Closes the page, and fails for anything that it did wrong. */
+  end: () => Promise<void>;
+};
+
+export async function visit(browser: Browser, url: string, look: Partial<Look> = {}): Promise<Visit> {
+  const context = await browser.newContext({
+    baseURL: url,
+    colorScheme: look.scheme ?? "light",
+    viewport: { width: look.width ?? 1_280, height: 800 },
+    permissions: ["clipboard-read", "clipboard-write"],
+  });
+  context.setDefaultTimeout(8_000);
+  const problems: string[] = [];
+  const expected: string[] = [];
+  await context.exposeFunction("engineTestProblem", (text: string) => void problems.push(text));
+  await context.addInitScript(
+    "addEventListener('securitypolicyviolation', (e) => engineTestProblem(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sample}`))",
+  );
+  const watch = (page: Page) => {
+    page.on("request", (request) => {
+      const asked = new URL(request.url());
+      const isOwn = asked.origin === url || asked.protocol === "data:" || asked.protocol === "blob:";
+      if (!isOwn) problems.push(`asked another host: ${request.url()}`);
+    });
+    page.on("console", (message) => {
+      if (message.type() === "error" || message.type() === "warning") problems.push(`console: ${message.text()}`);
+    });
+    page.on("pageerror", (error) => problems.push(`threw: ${error.stack ?? error.message}`));
+  };
+  context.on("page", watch);
+  const page = await context.newPage();
+  return {
+    page,
+    context,
+    expectProblem: (words) => void expected.push(words),
+    end: async () => {
+      await context.close();
+      expect(problems.filter((problem) => !expected.some((words) => problem.includes(words)))).toEqual([]);
+    },
+  };
+}
+
+const { source: AXE } = axe;
+
+/** Fails for what axe finds wrong with the page for people who use it by keyboard, screen reader or with weak eyes. */
+export async function checkAccessible(page: Page): Promise<void> {
+  await page.evaluate(AXE);
+  const found = await page.evaluate<{ id: string; nodes: { html: string; failureSummary: string }[] }[]>(
+    "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }).then((r) => r.violations)",
+  );
+  expect(
+    found.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.html} ${node.failureSummary}`).join("\n")}`),
+  ).toEqual([]);
+}
+
+/** Nothing reaches beyond the side of the screen. */
+export async function checkFits(page: Page): Promise<void> {
+  const beyond = await page.evaluate<number>(
+    "document.documentElement.scrollWidth - document.documentElement.clientWidth",
+  );
+  expect(beyond).toBeLessThanOrEqual(0);
+}
+
+/** What the focus is on, as a screen reader would name it. */
+export async function focused(page: Page): Promise<string> {
+  return await page.evaluate<string>(
+    "(() => { const e = document.activeElement; return (e.getAttribute('aria-label') ?? e.labels?.[0]?.textContent ?? e.textContent ?? '').trim(); })()",
+  );
+}
