@@ -210,6 +210,7 @@ describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? 
     await page.getByRole("textbox", { name: "Password" }).fill("admin");
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Account: admin" }).waitFor();
+    expect(new URL(page.url()).pathname).toBe("/ui/");
   });
 
   test("an address leads back only to pages of this server", async () => {
