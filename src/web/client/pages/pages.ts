@@ -14,4 +14,11 @@ export const PAGES: readonly Page[] = [
     keys: "g h",
     part: lazyPart(async () => (await import("./home/home.tsx")).HomePage),
   },
+  {
+    path: "query",
+    title: "Query",
+    place: { section: "Data", icon: "query" },
+    keys: "g q",
+    part: lazyPart(async () => (await import("./query/query.tsx")).QueryPage),
+  },
 ];

@@ -1,0 +1,68 @@
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { announce } from "../../base/announce.ts";
+import { requestJson } from "../../base/api.ts";
+import { clock, newId } from "../../base/clock.ts";
+import { plural } from "../../base/format.ts";
+import { RunningResult } from "../../results/running-result.ts";
+
+/** What is run. */
+export type Run = { text: string; language: "sql" | "kql"; database: string; limit: number; isExplained?: boolean };
+
+export type ResultOfRun = { run: Run; result: RunningResult };
+
+/** The result of a tab: one at a time, the last one stays until another begins. */
+export function useResult(): {
+  current: ResultOfRun | undefined;
+  start: (run: Run) => void;
+  stop: () => void;
+} {
+  const [current, setCurrent] = useState<ResultOfRun | undefined>();
+  const [, draw] = useState(0);
+  const latest = useRef<RunningResult | undefined>(undefined);
+  const start = useCallback((run: Run) => {
+    latest.current?.close();
+    const result: RunningResult = new RunningResult(requestOf(run), () => {
+      if (latest.current !== result) return;
+      draw((count) => count + 1);
+      if (result.isRunning) return;
+      announce(result.error === undefined ? `${plural(result.received, "row")}` : "The query failed");
+      void keepInHistory(run, result);
+    });
+    latest.current = result;
+    setCurrent({ run, result });
+  }, []);
+  const stop = useCallback(() => latest.current?.stop(), []);
+  useEffect(() => () => latest.current?.close(), []);
+  // While nothing has come, the time that has passed is what there is to show.
+  const isRunning = current?.result.isRunning === true;
+  useEffect(() => (isRunning ? clock.every(100, () => draw((count) => count + 1)) : undefined), [isRunning]);
+  return { current, start, stop };
+}
+
+function requestOf({ text, language, database, limit, isExplained = false }: Run) {
+  const isKql = language === "kql";
+  return {
+    path: isKql && isExplained ? "/v1/query?explain=true" : "/v1/query",
+    headers: {
+      "Content-Type": isKql ? "application/x-kql" : "application/sql",
+      "X-Database": database,
+      "X-Engine-Query-ID": newId(),
+      ...(limit > 0 && { "X-Engine-Row-Limit": String(limit) }),
+    },
+    body: isExplained && !isKql ? `EXPLAIN ${text}` : text,
+  };
+}
+
+/** A history that is not kept costs nobody their rows. */
+async function keepInHistory({ text, language, database }: Run, result: RunningResult): Promise<void> {
+  const outcome = result.error?.code ?? (result.state === "stopped" ? "cancelled" : "ok");
+  const entry = {
+    language,
+    text,
+    database,
+    outcome,
+    rows: result.received,
+    elapsed_ms: Math.round(result.elapsedMs ?? 0),
+  };
+  await requestJson("/v1/query-history", { json: entry, isQuiet: true }).catch(() => undefined);
+}

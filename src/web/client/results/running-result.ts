@@ -1,0 +1,178 @@
+import { errorOf, unreachable, ApiError } from "../base/api-error.ts";
+import { clock } from "../base/clock.ts";
+import { scriptUrl } from "../base/trusted-types.ts";
+import workerAddress from "./result-worker.ts?worker&url";
+import type { Answers, Ask, ResultHead, RunRequest, Told } from "./result-protocol.ts";
+import type { CellRange, CopyFormat, ResultColumn, ShownCell } from "./result-store.ts";
+
+export type ResultState = "waiting" | "receiving" | "done" | "stopped" | "failed";
+
+/** Without `ask`, which is counted here. */
+type Question = Ask extends infer A ? (A extends { ask: number } ? Omit<A, "ask"> : never) : never;
+
+/**
+ * One query and its rows, in a worker of its own. `onChange` is called when there is something new to draw; the worker and
+ * all that it holds end with `close`.
+ */
+export class RunningResult {
+  state: ResultState = "waiting";
+  head: ResultHead | undefined;
+  columns: readonly ResultColumn[] = [];
+  /** Rows that are shown: all, or those that a filter leaves. */
+  rows = 0;
+  /** Rows that have come. */
+  received = 0;
+  bytes = 0;
+  error: ApiError | undefined;
+  startedMs = clock.monotonicMs();
+  /** From the start to the end, or to the error; undefined while it runs. */
+  elapsedMs: number | undefined;
+  /** Grows when what a window shows may have changed: rows came, or have another order. */
+  version = 0;
+  isFiltered = false;
+
+  readonly #worker: Worker;
+  readonly #onChange: () => void;
+  readonly #waiting = new Map<number, (value: never) => void>();
+  #asked = 0;
+
+  constructor(request: RunRequest, onChange: () => void) {
+    this.#onChange = onChange;
+    this.#worker = new Worker(scriptUrl(new URL(workerAddress, location.href)), { type: "module" });
+    this.#worker.addEventListener("message", ({ data }: MessageEvent<Told>) => void this.#hear(data));
+    this.#worker.addEventListener("error", ({ message }) => {
+      this.#fail(
+        new ApiError(0, { code: "worker", message: message || "the part of the page that reads rows has failed" }),
+      );
+    });
+    this.#tell({ kind: "run", request });
+  }
+
+  get isRunning(): boolean {
+    return this.state === "waiting" || this.state === "receiving";
+  }
+
+  /** Ends it; the rows that have come stay. */
+  stop(): void {
+    if (!this.isRunning) return;
+    this.#tell({ kind: "stop" });
+    this.#end("stopped");
+  }
+
+  /** Frees everything. */
+  close(): void {
+    this.#worker.terminate();
+    this.#waiting.clear();
+  }
+
+  window(from: number, to: number, columns: readonly number[]): Promise<ShownCell[][]> {
+    return this.#ask<"window">({ kind: "window", from, to, columns });
+  }
+
+  cell(row: number, column: number): Promise<Answers["cell"]> {
+    return this.#ask<"cell">({ kind: "cell", row, column });
+  }
+
+  rowJson(row: number): Promise<string> {
+    return this.#ask<"row">({ kind: "row", row });
+  }
+
+  copy(range: CellRange, format: CopyFormat): Promise<string> {
+    return this.#ask<"copy">({ kind: "copy", range, format });
+  }
+
+  numbers(columns: readonly number[], most: number): Promise<(number | null)[][]> {
+    return this.#ask<"numbers">({ kind: "numbers", columns, most });
+  }
+
+  async sort(column: number | undefined, isDescending: boolean): Promise<void> {
+    this.#reordered(await this.#ask<"sort">({ kind: "sort", column, isDescending }));
+  }
+
+  async filter(text: string): Promise<void> {
+    this.isFiltered = text !== "";
+    this.#reordered(await this.#ask<"filter">({ kind: "filter", text }));
+  }
+
+  #reordered(rows: number): void {
+    this.rows = rows;
+    this.#changed();
+  }
+
+  #ask<K extends keyof Answers>(question: Question): Promise<Answers[K]> {
+    const ask = ++this.#asked;
+    return new Promise((resolve) => {
+      this.#waiting.set(ask, resolve as (value: never) => void);
+      this.#tell({ ...question, ask } as Ask);
+    });
+  }
+
+  #tell(ask: Ask): void {
+    this.#worker.postMessage(ask);
+  }
+
+  async #hear(told: Told): Promise<void> {
+    switch (told.kind) {
+      case "head":
+        this.head = told.head;
+        if (this.isRunning) this.state = "receiving";
+        break;
+      case "columns":
+        this.columns = told.columns;
+        break;
+      case "progress":
+        this.#received(told);
+        break;
+      case "end":
+        this.#received(told);
+        this.#end("done");
+        return;
+      case "failed": {
+        const response = new Response(told.text, {
+          status: told.status,
+          headers: told.headers.map(([a, b]) => [a, b]),
+        });
+        this.#fail(await errorOf(response));
+        return;
+      }
+      case "broken":
+        this.#fail(this.head === undefined ? unreachable(told.message) : brokenOff(told.message));
+        return;
+      case "answer": {
+        const resolve = this.#waiting.get(told.ask);
+        this.#waiting.delete(told.ask);
+        resolve?.(told.value as never);
+        return;
+      }
+    }
+    this.#changed();
+  }
+
+  #received({ rows, bytes }: { rows: number; bytes: number }): void {
+    this.received = rows;
+    if (!this.isFiltered) this.rows = rows;
+    this.bytes = bytes;
+  }
+
+  #fail(error: ApiError): void {
+    this.error = error;
+    this.#end("failed");
+  }
+
+  #end(state: ResultState): void {
+    if (!this.isRunning) return;
+    this.state = state;
+    this.elapsedMs = clock.monotonicMs() - this.startedMs;
+    this.#changed();
+  }
+
+  #changed(): void {
+    this.version++;
+    this.#onChange();
+  }
+}
+
+function brokenOff(cause: string): ApiError {
+  const message = `the answer broke off: ${cause}. What had come by then is below; run it again for the rest`;
+  return new ApiError(0, { code: "broken_off", message });
+}
