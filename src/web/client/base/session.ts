@@ -1,6 +1,7 @@
 import type { AuthConfig } from "../../../access/auth-config.ts";
 import { requestJson } from "./api.ts";
 import { ApiError } from "./api-error.ts";
+import { clearDrafts } from "./drafts.ts";
 import { queryClient } from "./query-client.ts";
 import { useQuery } from "./use-query.ts";
 
@@ -66,9 +67,10 @@ export async function signInWithToken(token: string): Promise<void> {
   await requestJson("/v1/auth/web/token", { json: { token }, isQuiet: true });
 }
 
-/** Nothing that was read for the one who leaves stays. */
+/** Nothing that was read for the one who leaves stays, nor what they typed. */
 export async function signOut(): Promise<void> {
   await requestJson("/v1/auth/web/logout", { method: "POST", isQuiet: true });
+  await clearDrafts();
   queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEY[0] });
   await sessionChanged();
 }

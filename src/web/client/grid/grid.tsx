@@ -4,7 +4,7 @@ import { announce, toast } from "../base/announce.ts";
 import { copyText } from "../base/copy-text.ts";
 import { formatCount } from "../base/format.ts";
 import type { RunningResult } from "../results/running-result.ts";
-import type { CopyFormat, ResultColumn, ShownCell } from "../results/result-store.ts";
+import type { CellRange, CopyFormat, ResultColumn, ShownCell } from "../results/result-store.ts";
 import {
   boundedWidth,
   columnsInView,
@@ -77,22 +77,18 @@ export function Grid(props: GridProps): JSX.Element {
   };
   const copy = async (format: CopyFormat): Promise<void> => {
     const range = selection === undefined ? undefined : selectedRange(selection);
-    const copied = {
+    const asked = {
       fromRow: range?.fromRow ?? 0,
       toRow: range?.toRow ?? rows,
       columns: shown.slice(range?.from ?? 0, range?.to ?? shown.length),
     };
-    if ((copied.toRow - copied.fromRow) * copied.columns.length > MOST_COPIED_CELLS) {
-      toast(`These are more than ${formatCount(MOST_COPIED_CELLS)} cells: download the rows instead.`, "bad");
-      return;
-    }
-    const isCopied = await copyText(await result.copy(copied, format));
-    if (isCopied) toast("Copied", "good");
-    else toast("The browser does not allow copying.", "bad");
+    await copyCells(result, asked, format);
   };
   const latest = useRef(copy);
   latest.current = copy;
-  useEffect(() => props.onReady?.((format) => latest.current(format)), []);
+  useEffect(() => {
+    props.onReady?.((format) => latest.current(format));
+  }, []);
 
   const onKeyDown = (event: KeyboardEvent): void => {
     const isMod = event.metaKey || event.ctrlKey;
@@ -120,7 +116,10 @@ export function Grid(props: GridProps): JSX.Element {
     announceCell(window, shown, columns, to);
   };
 
-  const at = window.columns;
+  const placed = wanted.map((column, i): PlacedColumn => {
+    const position = inView.from + i;
+    return { column, position, leftPx: sum(shownWidths.slice(0, position)), width: shownWidths[position] ?? 0 };
+  });
   return (
     <div
       class="grid"
@@ -135,76 +134,90 @@ export function Grid(props: GridProps): JSX.Element {
     >
       <div class="grid-content" style={{ height: `${contentPx(rows) + ROW_PX}px`, width: `${sum(shownWidths)}px` }}>
         <div class="grid-head" role="row" aria-rowindex={1}>
-          {shown.slice(inView.from, inView.to).map((column, i) => (
+          {placed.map((place) => (
             <Head
-              key={column}
-              column={columns[column]}
-              index={inView.from + i}
-              width={widths[column] ?? 120}
-              leftPx={inView.fromPx + sum(shownWidths.slice(inView.from, inView.from + i))}
-              sort={sort?.column === column ? sort : undefined}
-              onSort={() => onSort(nextSort(sort, column))}
-              onWidth={(px) => setWidths((now) => now.map((old, other) => (other === column ? boundedWidth(px) : old)))}
+              key={place.column}
+              {...place}
+              about={columns[place.column]}
+              sort={sort?.column === place.column ? sort : undefined}
+              onSort={() => onSort(nextSort(sort, place.column))}
+              onWidth={(px) => setWidths((now) => now.map((old, i) => (i === place.column ? boundedWidth(px) : old)))}
             />
           ))}
         </div>
         <div class="grid-rows" style={{ transform: `translateY(${view.top - (top - first) * ROW_PX}px)` }}>
-          {Array.from({ length: Math.max(0, last - first) }, (_, i) => {
-            const row = first + i;
-            const cells = window.rows[row - window.from];
-            return (
-              <div
-                key={row}
-                class={row % 2 === 0 ? "grid-row" : "grid-row grid-row-odd"}
-                role="row"
-                aria-rowindex={row + 2}
-              >
-                {wanted.map((column, j) => {
-                  const position = inView.from + j;
-                  const known = at.indexOf(column);
-                  const text = cells === undefined || known === -1 ? undefined : cells[known];
-                  return (
-                    <CellView
-                      key={column}
-                      text={text}
-                      kind={columns[column]?.kind}
-                      index={position}
-                      width={widths[column] ?? 120}
-                      leftPx={inView.fromPx + sum(shownWidths.slice(inView.from, position))}
-                      isSelected={isSelected(selection, row, position)}
-                      isFocused={focus?.row === row && focus.column === position}
-                      onDown={(isExtended) => select({ row, column: position }, isExtended)}
-                      onOver={() => setSelection((now) => now && { ...now, focus: { row, column: position } })}
-                      onOpen={() => onOpen({ row, column })}
-                    />
-                  );
-                })}
-              </div>
-            );
-          })}
+          {Array.from({ length: Math.max(0, last - first) }, (_, i) => (
+            <Row
+              key={first + i}
+              row={first + i}
+              window={window}
+              columns={columns}
+              placed={placed}
+              selection={selection}
+              onDown={select}
+              onOver={(cell) => setSelection((now) => now && { ...now, focus: cell })}
+              onOpen={onOpen}
+            />
+          ))}
         </div>
       </div>
     </div>
   );
 }
 
-type HeadProps = {
-  column: ResultColumn | undefined;
-  index: number;
-  width: number;
-  leftPx: number;
+/** A column that is in view: its number, its place among those that are shown, and where it lies. */
+type PlacedColumn = { column: number; position: number; leftPx: number; width: number };
+
+type RowProps = {
+  row: number;
+  window: Window;
+  columns: readonly ResultColumn[];
+  placed: readonly PlacedColumn[];
+  selection: Selection | undefined;
+  onDown: (cell: Cell, isExtended: boolean) => void;
+  onOver: (cell: Cell) => void;
+  onOpen: (cell: Cell) => void;
+};
+
+function Row({ row, window, columns, placed, selection, onDown, onOver, onOpen }: RowProps): JSX.Element {
+  const cells = window.rows[row - window.from];
+  return (
+    <div class={row % 2 === 0 ? "grid-row" : "grid-row grid-row-odd"} role="row" aria-rowindex={row + 2}>
+      {placed.map((place) => {
+        const { column, position } = place;
+        const known = window.columns.indexOf(column);
+        return (
+          <CellView
+            key={column}
+            {...place}
+            text={cells === undefined || known === -1 ? undefined : cells[known]}
+            kind={columns[column]?.kind}
+            isSelected={isSelected(selection, row, position)}
+            isFocused={selection?.focus.row === row && selection.focus.column === position}
+            onDown={(isExtended) => onDown({ row, column: position }, isExtended)}
+            onOver={() => onOver({ row, column: position })}
+            onOpen={() => onOpen({ row, column })}
+          />
+        );
+      })}
+    </div>
+  );
+}
+
+type HeadProps = PlacedColumn & {
+  about: ResultColumn | undefined;
   sort: GridSort | undefined;
   onSort: () => void;
   onWidth: (px: number) => void;
 };
 
-function Head({ column, index, width, leftPx, sort, onSort, onWidth }: HeadProps): JSX.Element {
+function Head({ about, position, width, leftPx, sort, onSort, onWidth }: HeadProps): JSX.Element {
   const order = sort === undefined ? "none" : sort.isDescending ? "descending" : "ascending";
   return (
     <div
-      class={column?.kind === "number" ? "grid-title grid-number" : "grid-title"}
+      class={about?.kind === "number" ? "grid-title grid-number" : "grid-title"}
       role="columnheader"
-      aria-colindex={index + 1}
+      aria-colindex={position + 1}
       aria-sort={order}
       style={{ left: `${leftPx}px`, width: `${width}px` }}
     >
@@ -212,10 +225,10 @@ function Head({ column, index, width, leftPx, sort, onSort, onWidth }: HeadProps
         type="button"
         class="grid-sort"
         tabIndex={-1}
-        title={`${column?.name ?? ""}: ${column?.type ?? ""}`}
+        title={`${about?.name ?? ""}: ${about?.type ?? ""}`}
         onClick={onSort}
       >
-        <span class="grid-name">{column?.name}</span>
+        <span class="grid-name">{about?.name}</span>
         <span class="grid-arrow" aria-hidden="true">
           {order === "none" ? "" : order === "descending" ? "↓" : "↑"}
         </span>
@@ -245,13 +258,10 @@ function Grip({ width, onWidth }: { width: number; onWidth: (px: number) => void
   );
 }
 
-type CellViewProps = {
+type CellViewProps = PlacedColumn & {
   /** Undefined while it is asked for. */
   text: ShownCell | undefined;
   kind: ResultColumn["kind"] | undefined;
-  index: number;
-  width: number;
-  leftPx: number;
   isSelected: boolean;
   isFocused: boolean;
   onDown: (isExtended: boolean) => void;
@@ -260,7 +270,7 @@ type CellViewProps = {
 };
 
 function CellView(props: CellViewProps): JSX.Element {
-  const { text, kind, index, width, leftPx } = props;
+  const { text, kind, position, width, leftPx } = props;
   const classes = [
     "grid-cell",
     kind === "number" ? "grid-number" : "",
@@ -273,7 +283,7 @@ function CellView(props: CellViewProps): JSX.Element {
       class={classes.filter((one) => one !== "").join(" ")}
       role="gridcell"
       tabIndex={-1}
-      aria-colindex={index + 1}
+      aria-colindex={position + 1}
       aria-selected={props.isSelected}
       style={{ left: `${leftPx}px`, width: `${width}px` }}
       onPointerDown={(event) => {
@@ -289,6 +299,13 @@ function CellView(props: CellViewProps): JSX.Element {
   );
 }
 
+async function copyCells(result: RunningResult, asked: CellRange, format: CopyFormat): Promise<void> {
+  if ((asked.toRow - asked.fromRow) * asked.columns.length > MOST_COPIED_CELLS) {
+    toast(`These are more than ${formatCount(MOST_COPIED_CELLS)} cells: download the rows instead.`, "bad");
+  } else if (await copyText(await result.copy(asked, format))) toast("Copied", "good");
+  else toast("The browser does not allow copying.", "bad");
+}
+
 function nextSort(sort: GridSort | undefined, column: number): GridSort | undefined {
   if (sort?.column !== column) return { column, isDescending: false };
   return sort.isDescending ? undefined : { column, isDescending: true };
@@ -298,30 +315,33 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, one) => total + one, 0);
 }
 
-/** By the first rows that come. */
+/** By the first rows that come, and wider where the last ones ask for it; what somebody has dragged is left alone. */
 function useMeasuredWidths(
   result: RunningResult,
   columns: readonly ResultColumn[],
-  setWidths: (widths: readonly number[]) => void,
+  setWidths: (change: (now: readonly number[]) => readonly number[]) => void,
 ): void {
   const hasRows = result.received > 0;
+  const isWhole = result.state === "done";
   useEffect(() => {
     let isGone = false;
     const all = columns.map((_column, i) => i);
-    void result.window(0, 20, all).then((rows) => {
-      if (!isGone)
-        setWidths(
-          columns.map(({ name }, i) =>
-            firstWidth(
-              name,
-              rows.map((row) => row[i] ?? null),
-            ),
-          ),
-        );
+    const from = isWhole ? Math.max(0, result.received - MEASURED_ROWS) : 0;
+    void result.window(from, from + MEASURED_ROWS, all).then((rows) => {
+      if (isGone) return;
+      const asked = columns.map(({ name }, i) =>
+        firstWidth(
+          name,
+          rows.map((row) => row[i] ?? null),
+        ),
+      );
+      setWidths((now) => asked.map((width, i) => Math.max(width, now[i] ?? 0)));
     });
     return () => void (isGone = true);
-  }, [result, columns, hasRows]);
+  }, [result, columns, hasRows, isWhole]);
 }
+
+const MEASURED_ROWS = 20;
 
 type View = { left: number; top: number; width: number; height: number };
 

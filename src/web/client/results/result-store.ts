@@ -151,9 +151,12 @@ export class ResultStore {
     }
     const texts = rows.map((row) => columns.map((column) => this.cell(row, column).text));
     if (format === "tsv") return texts.map((row) => row.map(tsvCell).join("\t")).join("\n");
-    const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
     const rule = columns.map((column) => (this.columns[column]?.kind === "number" ? "--:" : "---"));
-    return [line(names.map(markdownCell)), line(rule), ...texts.map((row) => line(row.map(markdownCell)))].join("\n");
+    return [
+      markdownLine(names.map(markdownCell)),
+      markdownLine(rule),
+      ...texts.map((row) => markdownLine(row.map(markdownCell))),
+    ].join("\n");
   }
 
   /** Numbers of columns for a chart, of so many rows at most; times in seconds, NULL as null. */
@@ -266,6 +269,10 @@ function tsvCell(text: string | null): string {
 
 function markdownCell(text: string | null): string {
   return (text ?? "").replaceAll("|", "\\|").replaceAll(/\r?\n/g, " ");
+}
+
+function markdownLine(cells: readonly string[]): string {
+  return `| ${cells.join(" | ")} |`;
 }
 
 function nextTurn(): Promise<void> {

@@ -1,6 +1,7 @@
 import { errorOf, unreachable, ApiError } from "../base/api-error.ts";
 import { clock } from "../base/clock.ts";
 import { scriptUrl } from "../base/trusted-types.ts";
+// oxlint-disable-next-line import/default -- Vite makes it: see worker-address.d.ts
 import workerAddress from "./result-worker.ts?worker&url";
 import type { Answers, Ask, ResultHead, RunRequest, Told } from "./result-protocol.ts";
 import type { CellRange, CopyFormat, ResultColumn, ShownCell } from "./result-store.ts";
@@ -102,8 +103,8 @@ export class RunningResult {
   #ask<K extends keyof Answers>(question: Question): Promise<Answers[K]> {
     const ask = ++this.#asked;
     return new Promise((resolve) => {
-      this.#waiting.set(ask, resolve as (value: never) => void);
-      this.#tell({ ...question, ask } as Ask);
+      this.#waiting.set(ask, resolve);
+      this.#tell({ ...question, ask });
     });
   }
 

@@ -10,7 +10,7 @@ import { Button } from "../../components/button.tsx";
 import { Select } from "../../components/field.tsx";
 import { Editor } from "../../editor/editor.tsx";
 import type { EditorHandle } from "../../editor/code-mirror.ts";
-import { keepDrafts, readDrafts, type Draft, type Drafts } from "./drafts.ts";
+import { keepDrafts, readDrafts, type Draft, type Drafts } from "../../base/drafts.ts";
 import { KeptQueries, type KeptText } from "./kept-queries.tsx";
 import { quotedIfNeeded } from "./quoted.ts";
 import { ResultPanel } from "./result-panel.tsx";
@@ -119,53 +119,16 @@ function Workbench({ drafts, onChange }: WorkbenchProps): JSX.Element {
             made.focus();
           }}
         />
-        <div class="query-bar">
-          {isRunning ? (
-            <Button look="danger" icon="stop" onClick={() => stop()}>
-              Stop
-            </Button>
-          ) : (
-            <Button look="primary" icon="play" onClick={() => run()}>
-              Run
-            </Button>
-          )}
-          <Button icon="info" onClick={() => run({ isExplained: true })}>
-            Explain
-          </Button>
-          <Select
-            label="Language"
-            isLabelHidden
-            value={draft.language}
-            options={[
-              { value: "sql", title: "SQL" },
-              { value: "kql", title: "KQL" },
-            ]}
-            onChange={(language) => change({ language })}
-          />
-          <Select
-            label="Most rows"
-            isLabelHidden
-            value={String(draft.limit)}
-            options={LIMITS.map((limit) => ({ value: String(limit), title: limitTitle(limit) }))}
-            onChange={(limit) => change({ limit: Number(limit) })}
-          />
-          <span class="query-gap" />
-          <Button look="quiet" icon="book" onClick={() => setShown("kept")}>
-            Earlier queries
-          </Button>
-          <Button
-            look="quiet"
-            icon="plus"
-            isDisabled={draft.text.trim() === ""}
-            reason="There is nothing to save yet."
-            onClick={() => setShown("save")}
-          >
-            Save
-          </Button>
-          <Button look="quiet" icon="catalog" isPressed={isSchemaShown} onClick={() => setSchemaShown(!isSchemaShown)}>
-            Tables
-          </Button>
-        </div>
+        <QueryBar
+          draft={draft}
+          isRunning={isRunning}
+          isSchemaShown={isSchemaShown}
+          onRun={(isExplained) => run({ isExplained })}
+          onStop={stop}
+          onChange={change}
+          onShow={setShown}
+          onShowSchema={setSchemaShown}
+        />
         <ResultPanel current={current} onRetry={() => current !== undefined && start(current.run)} />
       </div>
       {shown === "kept" && <KeptQueries onChoose={choose} onClose={() => setShown(undefined)} />}
@@ -180,6 +143,70 @@ function Workbench({ drafts, onChange }: WorkbenchProps): JSX.Element {
           onClose={() => setShown(undefined)}
         />
       )}
+    </div>
+  );
+}
+
+type QueryBarProps = {
+  draft: Draft;
+  isRunning: boolean;
+  isSchemaShown: boolean;
+  onRun: (isExplained: boolean) => void;
+  onStop: () => void;
+  onChange: (part: Partial<Draft>) => void;
+  onShow: (what: "kept" | "save") => void;
+  onShowSchema: (isShown: boolean) => void;
+};
+
+function QueryBar(props: QueryBarProps): JSX.Element {
+  const { draft, isRunning, isSchemaShown, onRun, onStop, onChange, onShow, onShowSchema } = props;
+  return (
+    <div class="query-bar">
+      {isRunning ? (
+        <Button look="danger" icon="stop" onClick={onStop}>
+          Stop
+        </Button>
+      ) : (
+        <Button look="primary" icon="play" onClick={() => onRun(false)}>
+          Run
+        </Button>
+      )}
+      <Button icon="info" onClick={() => onRun(true)}>
+        Explain
+      </Button>
+      <Select
+        label="Language"
+        isLabelHidden
+        value={draft.language}
+        options={[
+          { value: "sql", title: "SQL" },
+          { value: "kql", title: "KQL" },
+        ]}
+        onChange={(language) => onChange({ language })}
+      />
+      <Select
+        label="Most rows"
+        isLabelHidden
+        value={String(draft.limit)}
+        options={LIMITS.map((limit) => ({ value: String(limit), title: limitTitle(limit) }))}
+        onChange={(limit) => onChange({ limit: Number(limit) })}
+      />
+      <span class="query-gap" />
+      <Button look="quiet" icon="book" onClick={() => onShow("kept")}>
+        Earlier queries
+      </Button>
+      <Button
+        look="quiet"
+        icon="plus"
+        isDisabled={draft.text.trim() === ""}
+        reason="There is nothing to save yet."
+        onClick={() => onShow("save")}
+      >
+        Save
+      </Button>
+      <Button look="quiet" icon="catalog" isPressed={isSchemaShown} onClick={() => onShowSchema(!isSchemaShown)}>
+        Tables
+      </Button>
     </div>
   );
 }

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { formatCount } from "../../base/format.ts";
+import { formatCount, formatShortCount } from "../../base/format.ts";
 import { Chart } from "../../chart/chart.tsx";
 import type { ChartData } from "../../chart/plot.ts";
 import { EmptyState } from "../../components/empty-state.tsx";
@@ -61,6 +61,7 @@ export function ResultChart({ result }: { result: RunningResult }): JSX.Element 
           series={series}
           look={kind ?? first.kind}
           isTime={columns[xColumn]?.kind === "time"}
+          unit={formatShortCount}
           heightPx={320}
         />
       )}

@@ -175,7 +175,7 @@ function downloadItems({ run }: ResultOfRun): MenuItem[] {
   return DOWNLOADS.map(({ id, title }, index) => ({
     id,
     title,
-    ...(index === 0 && { heading: "All rows, asked for anew" }),
+    heading: index === 0 ? "All rows, asked for anew" : undefined,
     run: () => {
       toast(`Downloading as ${title}…`);
       download(run, id).catch((error: unknown) => toast(error instanceof Error ? error.message : String(error), "bad"));

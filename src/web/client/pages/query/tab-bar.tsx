@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { Button } from "../../components/button.tsx";
-import type { Draft, Drafts } from "./drafts.ts";
+import type { Draft, Drafts } from "../../base/drafts.ts";
 
 type TabBarProps = { drafts: Drafts; onChange: (change: (now: Drafts) => Drafts) => void; onNew: () => void };
 

@@ -25,7 +25,7 @@ export function useResult(): {
       if (latest.current !== result) return;
       draw((count) => count + 1);
       if (result.isRunning) return;
-      announce(result.error === undefined ? `${plural(result.received, "row")}` : "The query failed");
+      announce(result.error === undefined ? plural(result.received, "row") : "The query failed");
       void keepInHistory(run, result);
     });
     latest.current = result;
