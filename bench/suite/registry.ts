@@ -58,5 +58,6 @@ export const BENCHMARKS: Registry = {
   "sandbox/pieces": () => import("../sandbox/pieces.ts"),
   "sandbox/prompts": () => import("../sandbox/prompts.ts"),
   "sandbox/traffic": () => import("../sandbox/traffic.ts"),
+  "web/rows": () => import("../web/rows.ts"),
   "start/serve": () => import("../start/serve.ts"),
 };

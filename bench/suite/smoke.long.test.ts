@@ -69,6 +69,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "sandbox/pieces": ["--pieces", "100", "--listeners", "2", "--piecesEach", "100"],
   "sandbox/prompts": ["--prompts", "2"],
   "sandbox/traffic": ["--lines", "100", "--fileMib", "2"],
+  "web/rows": ["--rows", "5000"],
   "start/serve": ["--idleMs", "500"],
 };
 

@@ -112,7 +112,9 @@ export function Grid(props: GridProps): JSX.Element {
     const to = moved(from, { key: event.key, isMod }, { rows, columns: shown.length, pageRows });
     if (to === undefined) return;
     event.preventDefault();
-    select(focus === undefined ? from : to, event.shiftKey);
+    // The first arrow only shows where one is.
+    const isFirst = focus === undefined && event.key.startsWith("Arrow") && !isMod;
+    select(isFirst ? from : to, event.shiftKey);
     announceCell(window, shown, columns, to);
   };
 
