@@ -11,6 +11,7 @@ export function usePackedText(
 ): [string | undefined, (text: string, isNew?: boolean) => void] {
   const [text, setText] = useState<string | undefined>();
   const last = useRef<string | undefined>(undefined);
+  const writes = useRef(0);
   useEffect(() => {
     const read = () => {
       const packed = fragmentParams().get(name) ?? undefined;
@@ -30,7 +31,10 @@ export function usePackedText(
   const write = useCallback(
     (next: string, isNew = false) => {
       setText(next);
+      const turn = ++writes.current;
       void packText(next).then((packed) => {
+        // A long text takes longer than the short one that came after it.
+        if (turn !== writes.current) return;
         const params = fragmentParams();
         last.current = next === byDefault ? undefined : packed;
         if (next === byDefault) params.delete(name);

@@ -66,7 +66,7 @@ export function createEditor(settings: EditorSettings): EditorHandle {
       extensions: [
         // Styles are made while it runs: the page's policy lets in those with this nonce.
         EditorView.cspNonce.of(styleNonce()),
-        EditorView.contentAttributes.of({ "aria-label": label }),
+        EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
         Prec.highest(keymap.of([{ key: "Mod-Enter", run }])),
         lineNumbers(),
         highlightSpecialChars(),

@@ -15,7 +15,7 @@ const look = EditorView.theme({
   "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
     background: "var(--selection)",
   },
-  ".cm-placeholder": { color: "var(--faint)" },
+  ".cm-placeholder": { color: "var(--muted)" },
   "&.cm-focused .cm-matchingBracket": { backgroundColor: "var(--selection)", outline: "none" },
   ".cm-tooltip": {
     backgroundColor: "var(--raised)",

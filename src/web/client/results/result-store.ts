@@ -63,10 +63,7 @@ export class ResultStore {
       return;
     }
     if (kind !== "batch" || this.#schema === undefined) return;
-    const whole = new Uint8Array(this.#schema.length + bytes.length);
-    whole.set(this.#schema);
-    whole.set(bytes, this.#schema.length);
-    const table = tableFromIPC(whole, OPTIONS);
+    const table = tableFromIPC([this.#schema, bytes], OPTIONS);
     if (table.numRows === 0) return;
     const columns = table.children.flatMap(({ data }) => data.slice(0, 1).map(cellsOf));
     this.#batches.push({ start: this.#rows, rows: table.numRows, columns });

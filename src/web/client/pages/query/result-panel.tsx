@@ -195,10 +195,11 @@ function Plan({ current: { result } }: { current: ResultOfRun }): JSX.Element {
     return () => void (isGone = true);
   }, [result]);
   return (
-    <section class="plan" aria-label="Plan">
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by the keyboard
+    <section class="plan" aria-label="Plan" tabIndex={0}>
       {parts.map(({ title, text }) => (
         <div key={title + text} class="plan-part">
-          <h3>{PLAN_TITLES[title] ?? title}</h3>
+          <h2>{PLAN_TITLES[title] ?? title}</h2>
           <pre>{text}</pre>
         </div>
       ))}
