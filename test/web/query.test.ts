@@ -171,11 +171,7 @@ describe.skipIf(lacks !== undefined)(`the query page${lacks === undefined ? "" :
     const { page } = opened;
     const editor = page.getByRole("textbox", { name: "Query" });
     await editor.pressSequentially("SELECT * FROM ev", { delay: 30 });
-    await page
-      .getByRole("option", { name: /events/ })
-      .first()
-      .waitFor();
-    await page.keyboard.press("Enter");
+    await page.getByRole("option", { name: /^events/ }).click();
     await expect.poll(() => editor.textContent()).toBe("SELECT * FROM events");
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Look at events" }).click();
