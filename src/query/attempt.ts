@@ -164,13 +164,15 @@ export class Attempt {
 
   async #parse(): Promise<Needs> {
     const { request, trace, budget } = this.#query;
-    const { database, parameters, matching, tailing } = request;
+    const { database, parameters, matching, tailing, maxRows } = request;
     const selection = matching ?? tailing?.selection;
     const { memoryBytes } = budget;
     trace.enter("parse");
     const bound = parameters === undefined ? {} : { parameters };
     const written = this.#kql === undefined ? { text: request.text } : sqlOf(this.#kql, request);
-    const needs = await this.#child.ask({ kind: "parse", ...written, database, ...bound, memoryBytes, selection });
+    const asked = { ...written, database, ...bound, memoryBytes, selection };
+    const isAnswer = this.#kql?.translation.kind !== "keys";
+    const needs = await this.#child.ask({ kind: "parse", ...asked, ...(isAnswer && { maxRows }) });
     if (needs.kind !== "needs") throw unexpected(needs.kind);
     this.#isOpen = true;
     this.#needs = needs;
@@ -223,7 +225,8 @@ export class Attempt {
 
   async #scan(plan: QueryPlan, tables: readonly ResolvedTable[]): Promise<Done> {
     const { request, trace } = this.#query;
-    const format = this.#kql?.translation.kind === "keys" ? "ndjson" : (request.format ?? "ndjson");
+    const isAnswer = this.#kql?.translation.kind !== "keys";
+    const format = isAnswer ? (request.format ?? "ndjson") : "ndjson";
     trace.enter("scan");
     this.#isOpen = false;
     const done = await this.#child.ask({
@@ -232,20 +235,21 @@ export class Attempt {
       listed: plan.listed,
       system: this.#systemFiles,
       format,
+      ...(isAnswer && { maxRows: request.maxRows }),
       pruning: explainPruning(plan),
     });
     if (done.kind !== "done") throw unexpected(done.kind);
     return done;
   }
 
-  async #resultOf({ data, rows, columns, usage }: Done): Promise<QueryResult> {
+  async #resultOf({ data, rows, isTruncated, columns, usage }: Done): Promise<QueryResult> {
     const { request, trace, reading } = this.#query;
     const { saveTo, signal } = request;
     const own = checkedData(data, outputFolder(this.#child.folder));
     reading?.check();
     trace.add({ rows, ...usage });
     if (this.#plan === undefined) throw new Error("a query has answered without a plan");
-    const answer = { rows, columns, snapshot: this.#plan.head.id, ...renderOf(this.#kql) };
+    const answer = { rows, isTruncated, columns, snapshot: this.#plan.head.id, ...renderOf(this.#kql) };
     if (saveTo === undefined) return { ...answer, body: await bodyOf(own, signal) };
     await saveResult(own, saveTo);
     return { ...answer, body: noBytes() };

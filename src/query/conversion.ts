@@ -12,19 +12,19 @@ import { bodyOf, checkedData, noBytes, saveResult } from "./stream/result-body.t
  */
 export async function converted(
   child: QueryProcess,
-  { rows, format, saveTo, signal }: Conversion,
+  { rows, format, maxRows, saveTo, signal }: Conversion,
   { memoryBytes }: QueryBudget,
 ): Promise<Converted> {
   const lent = await lendPaths(inputFolder(child.folder), rows.paths);
   try {
     const paths = rows.paths.map((path) => lent.links.get(path) ?? path);
-    const done = await child.ask({ kind: "convert", rows: { ...rows, paths }, format, memoryBytes });
+    const done = await child.ask({ kind: "convert", rows: { ...rows, paths }, format, memoryBytes, maxRows });
     if (done.kind !== "done") throw new Error(`a query process answered with ${done.kind}`);
     const data = checkedData(done.data, outputFolder(child.folder));
-    const { columns } = done;
-    if (saveTo === undefined) return { columns, body: await bodyOf(data, signal) };
+    const answer = { rows: done.rows, isTruncated: done.isTruncated, columns: done.columns };
+    if (saveTo === undefined) return { ...answer, body: await bodyOf(data, signal) };
     await saveResult(data, saveTo);
-    return { columns, body: noBytes() };
+    return { ...answer, body: noBytes() };
   } catch (error) {
     throw foreignFailure(error);
   } finally {

@@ -23,11 +23,12 @@ export function namedOrigins(configured: readonly string[] | undefined): Readonl
 }
 
 const EXPOSED =
-  "X-Request-ID, X-Engine-Rows, X-Engine-Budget-Limit, Retry-After, WWW-Authenticate, ETag, Link, " +
+  "X-Request-ID, X-Engine-Query-ID, X-Engine-Rows, X-Engine-Truncated, X-Engine-Render, X-Engine-Budget-Limit, Retry-After, WWW-Authenticate, ETag, Link, " +
   "Grpc-Status, Grpc-Message, Grpc-Status-Details-Bin";
 const ALLOWED_HEADERS =
   "Authorization, Content-Type, Content-Encoding, If-Match, If-None-Match, Last-Event-ID, X-Database, X-Table, X-Idempotency-Key, X-Auto-Create, " +
   "X-Schema-Evolve, X-Engine-Infer-Types, X-Request-ID, X-Engine-Max-Wall-Clock-Ms, X-Engine-Max-Memory-Bytes, X-Engine-Max-Object-Store-Bytes, " +
+  "X-Engine-Query-ID, X-Engine-Row-Limit, " +
   "X-Grpc-Web, X-User-Agent, Grpc-Timeout, MCP-Protocol-Version, Mcp-Method, Mcp-Name";
 const PREFLIGHT_SECONDS = "600";
 

@@ -13,7 +13,9 @@ beforeAll(async () => {
 
 async function streamOf(sql: string, maxBatchBytes?: number): Promise<Buffer> {
   const pieces: Uint8Array[] = [];
-  await writeArrowStream(duckdb, connection, sql, (...batch) => pieces.push(Buffer.concat(batch)), maxBatchBytes);
+  await writeArrowStream(duckdb, connection, sql, (...batch) => pieces.push(Buffer.concat(batch)), {
+    ...(maxBatchBytes !== undefined && { maxBatchBytes }),
+  });
   return Buffer.concat(pieces);
 }
 

@@ -1,5 +1,6 @@
 import { AsyncByteQueue, Field, makeData, RecordBatch, RecordBatchStreamWriter, Schema, Struct } from "apache-arrow";
 import { bytesOf } from "../../format/tlm.ts";
+import { TYPE_KEY } from "../../format/types.ts";
 import { arrowColumn } from "./arrow-columns.ts";
 import type { ArrowColumn } from "./arrow-flat.ts";
 import { splitRows } from "./arrow-split.ts";
@@ -8,18 +9,26 @@ import { prepareOne, type Connection, type DataChunk, type DuckDb } from "./duck
 /** Takes the next bytes, in pieces that are only good until it returns. */
 type Write = (...pieces: readonly Uint8Array[]) => void;
 
+export type ArrowStreamOptions = {
+  /** Most bytes of a batch of more than one row, but for what pads its buffers. */
+  maxBatchBytes?: number;
+  /** Rows after so many are left out. */
+  maxRows?: number;
+  /** What the field of each column says of its type, for clients that know this product's; others pass it over. */
+  types?: readonly string[];
+};
+
 /**
- * Gives the rows of a query as an Arrow IPC stream, with `write`, and returns how many. DuckDB's own Arrow extension is not part of
+ * Gives the rows of a query as an Arrow IPC stream, with `write`, and returns how many there were. DuckDB's own Arrow extension is not part of
  * it, and is not to be installed at run time. Rows are fetched as DuckDB makes them, so nothing but one batch is in
- * memory. The columns must be of types that `arrowColumn` takes. No batch of more than one row is larger than
- * `maxBatchBytes`, but for what pads its buffers.
+ * memory. The columns must be of types that `arrowColumn` takes.
  */
 export async function writeArrowStream(
   duckdb: DuckDb,
   connection: Connection,
   sql: string,
   write: Write,
-  maxBatchBytes = MAX_BATCH_BYTES,
+  { maxBatchBytes = MAX_BATCH_BYTES, maxRows = Infinity, types = [] }: ArrowStreamOptions = {},
 ): Promise<number> {
   const statement = await prepareOne(duckdb, connection, sql, "SELECT");
   let next: Promise<DataChunk | null> | undefined;
@@ -27,22 +36,31 @@ export async function writeArrowStream(
     const result = await duckdb.execute_prepared_streaming(statement);
     const count = duckdb.column_count(result);
     const columns = Array.from({ length: count }, (_, i) => arrowColumn(duckdb, duckdb.column_logical_type(result, i)));
-    const fields = columns.map((column, i) => new Field(duckdb.column_name(result, i), column.type, true));
+    const fields = columns.map((column, i) => {
+      const type = types[i];
+      const metadata = type === undefined ? undefined : new Map([[TYPE_KEY, type]]);
+      return new Field(duckdb.column_name(result, i), column.type, true, metadata);
+    });
     const batches = new Batches(columns, fields, { write, maxBytes: maxBatchBytes });
     next = duckdb.fetch_chunk(result);
+    let found = 0;
     for (;;) {
       const chunk = await next;
-      const rows = chunk === null ? 0 : duckdb.data_chunk_get_size(chunk);
-      if (chunk === null || rows === 0) break;
+      const size = chunk === null ? 0 : duckdb.data_chunk_get_size(chunk);
+      if (chunk === null || size === 0) break;
       // DuckDB works on the next chunk meanwhile.
       next = duckdb.fetch_chunk(result);
+      const rows = Math.min(size, Math.max(0, maxRows - found));
+      found += size;
+      if (rows === 0) continue;
       for (const [i, column] of columns.entries()) {
-        column.load(duckdb.data_chunk_get_vector(chunk, i), rows);
+        column.load(duckdb.data_chunk_get_vector(chunk, i), size);
         column.append(0, rows);
       }
       batches.added(rows);
     }
-    return batches.close();
+    batches.close();
+    return found;
   } finally {
     await Promise.allSettled([next]);
     duckdb.destroy_prepare_sync(statement);
@@ -63,7 +81,6 @@ class Batches {
   readonly #writer = new RecordBatchStreamWriter();
   #rows = 0;
   #bytes = 0;
-  #total = 0;
 
   constructor(
     columns: readonly ArrowColumn[],
@@ -86,11 +103,10 @@ class Batches {
     if (this.#rows >= BATCH_ROWS || 2 * this.#bytes - before > this.#maxBytes) this.#end();
   }
 
-  close(): number {
+  close(): void {
     if (this.#rows > 0) this.#end();
     this.#writer.finish();
     this.#write(...this.#sink.take());
-    return this.#total;
   }
 
   #end(): void {
@@ -99,7 +115,6 @@ class Batches {
     const parts = this.#bytes > this.#maxBytes ? splitRows(data, this.#maxBytes) : [data];
     for (const part of parts) this.#writer.write(new RecordBatch(this.#schema, part));
     this.#write(...this.#sink.take());
-    this.#total += this.#rows;
     this.#rows = 0;
     this.#bytes = 0;
   }

@@ -62,7 +62,7 @@ export async function prepareOne(
   duckdb: DuckDb,
   connection: Bindings.Connection,
   sql: string,
-  kind: "SELECT" | "EXPLAIN" | "COPY",
+  kind: "SELECT" | "EXPLAIN" | "COPY" | "CREATE",
 ): Promise<Bindings.PreparedStatement> {
   const statement = await duckdb.prepare(connection, sql);
   const found = duckdb.prepared_statement_type(statement);

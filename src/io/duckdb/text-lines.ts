@@ -7,7 +7,7 @@ const LINE_FEED = 10;
 
 /**
  * Runs a query of one VARCHAR column without NULLs and gives its rows as lines, in order, with `write`; returns how
- * many they are. Rows are fetched as DuckDB makes them. DuckDB's own `COPY … (FORMAT json)` makes the same texts, then
+ * many there were. Rows after `maxRows` are left out. Rows are fetched as DuckDB makes them. DuckDB's own `COPY … (FORMAT json)` makes the same texts, then
  * passes them through its CSV writer, which takes twice the CPU time.
  */
 export async function writeLines(
@@ -15,6 +15,7 @@ export async function writeLines(
   connection: Connection,
   sql: string,
   write: (lines: Uint8Array) => void,
+  maxRows = Infinity,
 ): Promise<number> {
   const statement = await prepareOne(duckdb, connection, sql, "SELECT");
   let next: Promise<DataChunk | null> | undefined;
@@ -28,9 +29,11 @@ export async function writeLines(
       if (chunk === null || size === 0) return rows;
       // DuckDB works on the next chunk meanwhile.
       next = duckdb.fetch_chunk(result);
-      const structs = duckdb.vector_get_data(duckdb.data_chunk_get_vector(chunk, 0), size * STRUCT_BYTES);
-      for (const piece of piecesOf(structs)) write(linesOf(duckdb, piece));
+      const taken = Math.min(size, Math.max(0, maxRows - rows));
       rows += size;
+      if (taken === 0) continue;
+      const structs = duckdb.vector_get_data(duckdb.data_chunk_get_vector(chunk, 0), taken * STRUCT_BYTES);
+      for (const piece of piecesOf(structs)) write(linesOf(duckdb, piece));
     }
   } finally {
     await Promise.allSettled([next]);

@@ -78,6 +78,8 @@ export type Conversion = {
   rows: ForeignRows;
   format: ResultFormat;
   /** See `QueryRequest`. */
+  maxRows?: number | undefined;
+  /** See `QueryRequest`. */
   saveTo?: string | undefined;
   caller: Pick<Caller, "subject">;
   database: string;
@@ -85,7 +87,12 @@ export type Conversion = {
   signal: AbortSignal;
 };
 
-export type Converted = { columns: readonly string[]; body: AsyncIterable<Uint8Array> };
+export type Converted = {
+  rows: number;
+  isTruncated: boolean;
+  columns: readonly string[];
+  body: AsyncIterable<Uint8Array>;
+};
 
 /** Turns rows of an engine into an answer, in a query process and under the budgets of a query. */
 export interface RowConverter {

@@ -41,6 +41,8 @@ export type QueryRequest = {
   parameters?: QueryParameters;
   /** Of the answer; NDJSON when not given. */
   format?: ResultFormat;
+  /** Most rows of the answer, which says whether there were more. Plans (`EXPLAIN`) are whole in any case. */
+  maxRows?: number | undefined;
   /** Lowers the server's budget for a query. */
   budget?: AskedBudget;
   /** For logs. */
@@ -75,6 +77,8 @@ export type TailedRows = {
 export type QueryResult = {
   /** Rows in the result, known before the first byte. */
   rows: number;
+  /** Whether there are more, which the request's `maxRows` left out. */
+  isTruncated: boolean;
   /** Names of its columns. */
   columns: readonly string[];
   /** The newest that it could read: tables without a time of their own were read there. */

@@ -31,6 +31,8 @@ export type RemoteRequest = {
   address?: string | undefined;
   requestId: string;
   format: ResultFormat;
+  /** See `QueryRequest`: the query there is ended as soon as it has given one row more. */
+  maxRows?: number | undefined;
   /** See `QueryRequest`. */
   saveTo?: string | undefined;
   /** `wallMs` is of the whole, and of nothing when it is not there: the engine has bounds of its own. */
@@ -42,8 +44,6 @@ export type RemoteRequest = {
   onProgress?: (progress: EngineProgress & { rows: number }) => void;
   signal: AbortSignal;
 };
-
-export type RemoteAnswer = Converted & { rows: number };
 
 /**
  * Has a query engine of somebody else's run a text, and gives the answer as any query's: its values as our types have
@@ -63,7 +63,7 @@ export class RemoteQueries {
   }
 
   /** Rejects with `EngineError`; the query there is ended then. The caller must drain or close `body`. */
-  async run(request: RemoteRequest): Promise<RemoteAnswer> {
+  async run(request: RemoteRequest): Promise<Converted> {
     checkMaySend(request.caller);
     const { clock, newId, tempDir } = this.#options;
     // What a process that was killed has left there.
@@ -93,9 +93,9 @@ export class RemoteQueries {
     await this.#options.engines.cancel(engine, queryId);
   }
 
-  async #run(folder: string, request: RemoteRequest): Promise<RemoteAnswer> {
+  async #run(folder: string, request: RemoteRequest): Promise<Converted> {
     const { engines, converter } = this.#options;
-    const { address = "", maxBytes, onBegun, onProgress, ...rest } = request;
+    const { address = "", maxBytes, maxRows = Infinity, onBegun, onProgress, ...rest } = request;
     const { queryId, pages } = await engines.begin({ ...rest, address });
     const spool = new ForeignSpool(folder, maxBytes);
     let isTold = false;
@@ -105,12 +105,13 @@ export class RemoteQueries {
       isTold = true;
       await spool.add(page);
       onProgress?.({ ...page.progress, rows: spool.rows });
+      if (spool.rows > maxRows) break;
     }
     const rows = await spool.end();
     if (rows === undefined || rows.columns.length === 0) {
       throw new EngineError("invalid_query", "the text has no rows for an answer: only queries are sent to an engine");
     }
-    return { ...(await (await converter()).convert({ ...rest, rows })), rows: rows.rows };
+    return await (await converter()).convert({ ...rest, rows, maxRows: request.maxRows });
   }
 }
 

@@ -35,8 +35,11 @@ const FLIPPED = { ">": "<", ">=": "<=", "<": ">", "<=": ">=", "=": "=" } as cons
 const PLAIN_JOINS = new Set(["INNER", "LEFT", "RIGHT", "FULL", "OUTER"]);
 const PLAIN_REFS = new Set(["REGULAR", "CROSS", "NATURAL"]);
 
-/** Adds what is found to those of `uses` (the tables of this SELECT and what is below it) that its FROM clause names. */
-export function findBounds(select: JsonObject, uses: readonly TableUse[]): void {
+/**
+ * Adds what is found to those of `uses` (the tables of this SELECT and what is below it) that its FROM clause names. No
+ * more than `wantedRows` of its rows are looked at.
+ */
+export function findBounds(select: JsonObject, uses: readonly TableUse[], wantedRows?: number): void {
   const from = select["from_table"];
   const where = select["where_clause"];
   // A sample is taken before WHERE, so rows that it drops still count.
@@ -57,7 +60,7 @@ export function findBounds(select: JsonObject, uses: readonly TableUse[]): void 
       if (condition !== undefined) useOf(table, uses)?.conditions.push(condition);
     }
   }
-  const top = hasOnlyBounds ? topOf(select) : undefined;
+  const top = hasOnlyBounds ? topOf(select, wantedRows) : undefined;
   const use = useOf(tables[0], uses);
   if (top !== undefined && use !== undefined) use.top = top;
 }

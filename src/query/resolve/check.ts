@@ -98,15 +98,28 @@ type Found = {
   tables: TableUse[];
   listings: Listing[];
   macros: ReadonlySet<string>;
+  outermost: { node: JsonObject; wantedRows: number | undefined };
 };
 
 const NO_MACROS: ReadonlySet<string> = new Set();
 
 /**
- * Checks one statement (`statements[0].node`); throws `QueryRefused`. A translated one may call those macros of ours.
+ * Checks one statement (`statements[0].node`); throws `QueryRefused`. A translated one may call those macros of ours. Of
+ * its rows no more than `wantedRows` are looked at.
  */
-export function checkQuery(node: JsonObject, macros: ReadonlySet<string> = NO_MACROS): CheckedQuery {
-  const found: Found = { bindings: new Map(), ctes: 0, tables: [], listings: [], macros };
+export function checkQuery(
+  node: JsonObject,
+  macros: ReadonlySet<string> = NO_MACROS,
+  wantedRows?: number,
+): CheckedQuery {
+  const found: Found = {
+    bindings: new Map(),
+    ctes: 0,
+    tables: [],
+    listings: [],
+    macros,
+    outermost: { node, wantedRows },
+  };
   walk(found, node, { ctes: new Map(), recurring: new Map(), depth: 0 });
   const { bindings, tables, listings } = found;
   return { bindings, tables, listings, names: findColumns(node, tables) };
@@ -171,7 +184,9 @@ function walkQueryNode(found: Found, node: JsonObject, scope: Scope): void {
   const inner = { ...scope, ctes: walkCtes(found, node, scope) };
   const firstOwn = found.tables.length;
   for (const [key, child] of Object.entries(node)) if (key !== "cte_map") walk(found, child, inner);
-  if (type === "SELECT_NODE") findBounds(node, found.tables.slice(firstOwn));
+  const { outermost } = found;
+  const wantedRows = node === outermost.node ? outermost.wantedRows : undefined;
+  if (type === "SELECT_NODE") findBounds(node, found.tables.slice(firstOwn), wantedRows);
 }
 
 /** The CTEs that the rest of the node sees. Each CTE sees those before it, and itself only where it is recursive. */

@@ -18,18 +18,18 @@ export type Top = { rows: number; newest: boolean };
 /**
  * What `ORDER BY at [DESC] LIMIT n` over one table asks for, when every row that WHERE leaves comes out as one row of the
  * answer, or `max(at)` or `min(at)`, when nothing else of the table is in the answer. Extents that lie wholly beyond the
- * first n rows need not be read.
+ * first n rows need not be read. Where nobody looks at more than `wantedRows` of the answer, that is a LIMIT, too.
  */
-export function topOf(select: JsonObject): Top | undefined {
-  return firstRowsOf(select) ?? extremeOf(select);
+export function topOf(select: JsonObject, wantedRows?: number): Top | undefined {
+  return firstRowsOf(select, wantedRows) ?? extremeOf(select);
 }
 
-function firstRowsOf(select: JsonObject): Top | undefined {
+function firstRowsOf(select: JsonObject, wantedRows?: number): Top | undefined {
   const [order, limit, more] = objectsOf(select["modifiers"]);
   const from = select["from_table"];
   const isPlain =
     order?.["type"] === "ORDER_MODIFIER" &&
-    limit?.["type"] === "LIMIT_MODIFIER" &&
+    (limit === undefined ? wantedRows !== undefined : limit["type"] === "LIMIT_MODIFIER") &&
     more === undefined &&
     isObject(from) &&
     from["type"] === "BASE_TABLE" &&
@@ -41,8 +41,8 @@ function firstRowsOf(select: JsonObject): Top | undefined {
   if (!isPlain) return undefined;
   const [by] = objectsOf(order["orders"]);
   if (by === undefined || !isObject(by["expression"]) || !isTime(by["expression"])) return undefined;
-  const count = integerOf(limit["limit"]);
-  const offset = isObject(limit["offset"]) ? integerOf(limit["offset"]) : 0;
+  const count = limit === undefined ? wantedRows : integerOf(limit["limit"]);
+  const offset = isObject(limit?.["offset"]) ? integerOf(limit["offset"]) : 0;
   if (count === undefined || offset === undefined || count + offset < 1) return undefined;
   return { rows: count + offset, newest: by["type"] === "DESCENDING" };
 }

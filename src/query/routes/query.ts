@@ -23,6 +23,7 @@ const MEDIA_TYPES = Object.values(RESULT_FORMATS).map(({ mediaType }) => mediaTy
 function answer(format: ResultFormat, description: string): RouteResponse {
   const headers = {
     "X-Engine-Rows": "Total rows returned.",
+    "X-Engine-Truncated": "`true` where `X-Engine-Row-Limit` left out rows; absent where it left out none.",
     "X-Engine-Render":
       "How a KQL query with `render` wants its rows drawn: `{kind, properties}` as JSON, percent-encoded.",
   };
@@ -59,6 +60,22 @@ const common = {
   errors: [...SQL_ERRORS, "not_acceptable", "cancelled", "insufficient_storage"],
 } as const;
 
+/** LIMIT takes 64 bits; nobody waits for the rows of a limit that a double does not hold. */
+const MAX_ROW_LIMIT = Number.MAX_SAFE_INTEGER - 1;
+
+const rowLimit = {
+  "x-engine-row-limit": z
+    .string()
+    .regex(/^ *[0-9]{1,16} *$/, `accepted are integers from 0 to ${MAX_ROW_LIMIT}`)
+    .transform(Number)
+    .refine((rows) => rows <= MAX_ROW_LIMIT, `accepted are integers from 0 to ${MAX_ROW_LIMIT}`)
+    .optional()
+    .describe(
+      "Most rows of the answer, in the query's order; `X-Engine-Truncated` says whether there were more. The query ends " +
+        "as soon as it has that many. An `EXPLAIN` is whole.",
+    ),
+};
+
 const runOn = {
   "x-engine-run-on": z
     .string()
@@ -79,7 +96,7 @@ export const queryRoute = defineRoute({
     '`{"query": "…", "params": {"name": value}}`; values are texts, numbers, booleans, null and arrays of such, and ' +
     `\`params\` may be an array for \`$1\`, \`$2\`. ${KQL}`,
   query: z.object({ explain }),
-  headers: z.object({ "x-database": databaseHeader, ...runOn, ...budgetHeaders }),
+  headers: z.object({ "x-database": databaseHeader, ...runOn, ...rowLimit, ...budgetHeaders }),
   body: {
     types: ["application/sql", "application/x-kql", "text/plain", "application/json"],
     description: "The query's text, at most 16 MiB.",
@@ -108,7 +125,8 @@ export const queryRoute = defineRoute({
     const bytes = await readDecodedBody(request, LIMITS.queryBodyBytes);
     const language = bodyType === "application/x-kql" ? "kql" : "sql";
     const input = bodyType === "application/json" ? jsonInput(request, bytes) : textInput(request, bytes, language);
-    const asked = { ...input, ...query, database: headers["x-database"], budget: headers };
+    const maxRows = headers["x-engine-row-limit"];
+    const asked = { ...input, ...query, database: headers["x-database"], budget: headers, maxRows };
     const engine = headers["x-engine-run-on"];
     return engine === undefined ? await run(deps, call, asked) : await runOnEngine(deps, call, { ...asked, engine });
   },
@@ -127,7 +145,7 @@ export const queryByAddressRoute = defineRoute({
     explain,
     database: z.string().optional().describe("Database; `X-Database` says it as well, and `default` is meant without."),
   }),
-  headers: z.object({ "x-database": z.string().optional().describe("Database."), ...budgetHeaders }),
+  headers: z.object({ "x-database": z.string().optional().describe("Database."), ...rowLimit, ...budgetHeaders }),
   errors: [...common.errors, "headers_too_large"],
   handler: (deps: QueryDeps) => async (call) => {
     const { request, headers, query } = call;
@@ -137,7 +155,8 @@ export const queryByAddressRoute = defineRoute({
       throw new EngineError("invalid_parameter", "query parameter database and header X-Database are not the same");
     }
     const input = queryInput(request, query.q, query.language ?? "sql");
-    return await run(deps, call, { ...input, explain: query.explain, database, budget: headers });
+    const maxRows = headers["x-engine-row-limit"];
+    return await run(deps, call, { ...input, explain: query.explain, database, budget: headers, maxRows });
   },
 });
 
@@ -146,7 +165,7 @@ const MAX_REMOTE_BYTES = 64 * 1024 * 1024;
 async function runOnEngine(
   { remote, catalog }: QueryDeps,
   call: Call,
-  { engine, text, language, parameters, database, budget, explain }: Asked & { engine: string },
+  { engine, text, language, parameters, database, budget, explain, maxRows }: Asked & { engine: string },
 ): Promise<HttpResponse> {
   const { request, requestId, caller, clientAddress: address } = call;
   const isAsItIs = language === "sql" && parameters.size === 0 && explain === undefined;
@@ -158,7 +177,7 @@ async function runOnEngine(
   if ((await catalog.database(database)) === undefined) throw await databaseNotFound(catalog, { caller, database });
   const format = formatOf(preferredType(MEDIA_TYPES, request.header("accept")));
   const { wallMs, memoryBytes } = askedBudget(budget);
-  const { rows, body } = await remote.run({
+  const answer = await remote.run({
     engine,
     text,
     database,
@@ -166,27 +185,44 @@ async function runOnEngine(
     address,
     requestId,
     format,
+    maxRows,
     budget: { wallMs: Math.min(wallMs ?? Infinity, remote.wallMs), memoryBytes },
     maxBytes: MAX_REMOTE_BYTES,
     signal: request.signal,
   });
-  const { contentType } = RESULT_FORMATS[format];
-  return { status: 200, headers: { "Content-Type": contentType, "X-Engine-Rows": String(rows), Vary: "Accept" }, body };
+  return { status: 200, headers: headersOf(format, answer), body: answer.body };
 }
 
-type Asked = QueryInput & { database: string; budget: BudgetHeaders; explain?: "true" | "false" | undefined };
+type Asked = QueryInput & {
+  database: string;
+  budget: BudgetHeaders;
+  explain?: "true" | "false" | undefined;
+  maxRows: number | undefined;
+};
+
+function headersOf(
+  format: ResultFormat,
+  { rows, isTruncated }: { rows: number; isTruncated: boolean },
+): Record<string, string> {
+  return {
+    "Content-Type": RESULT_FORMATS[format].contentType,
+    "X-Engine-Rows": String(rows),
+    ...(isTruncated && { "X-Engine-Truncated": "true" }),
+    Vary: "Accept",
+  };
+}
 
 async function run(
   deps: QueryDeps,
   call: Call,
-  { text, language, parameters, database, budget, explain }: Asked,
+  { text, language, parameters, database, budget, explain, maxRows }: Asked,
 ): Promise<HttpResponse> {
   const { request, requestId, caller, clientAddress } = call;
   if (explain === "true" && language !== "kql") {
     throw new EngineError("invalid_parameter", "explain is for queries in KQL: write EXPLAIN before the SQL");
   }
   const format = formatOf(preferredType(MEDIA_TYPES, request.header("accept")));
-  const { rows, body, render } = await deps.query.run({
+  const { body, render, ...answer } = await deps.query.run({
     caller,
     address: clientAddress,
     database,
@@ -195,15 +231,13 @@ async function run(
     explain: explain === "true",
     ...(parameters.size === 0 ? {} : { parameters }),
     format,
+    maxRows,
     budget: askedBudget(budget),
     requestId,
     signal: request.signal,
   });
-  const { contentType } = RESULT_FORMATS[format];
   const headers: Record<string, string> = {
-    "Content-Type": contentType,
-    "X-Engine-Rows": String(rows),
-    Vary: "Accept",
+    ...headersOf(format, answer),
     ...(render !== undefined && { [RENDER_HEADER]: renderHeader(render) }),
   };
   // Nobody keeps the answer to a POST.

@@ -32,6 +32,8 @@ export type ParseRequest = {
   parameters?: QueryParameters;
   /** What DuckDB may take for this query before it spills. */
   memoryBytes: number;
+  /** Most rows that are wanted of the answer: extents that only later ones are in need not be read. */
+  maxRows?: number | undefined;
   /** The text is what the translator made of a KQL query. */
   translated?: TranslatedText;
   /** The text is a condition on rows of one table: see `row-condition.ts`. */
@@ -56,10 +58,18 @@ export type RunRequest = {
   system: readonly SystemTableFile[];
   /** What `EXPLAIN` says about the planning of each table. */
   pruning: readonly string[];
+  /** Most rows of the answer; see `writeResult`. */
+  maxRows?: number | undefined;
 };
 
 /** Rows that another program has answered with become an answer of ours. */
-export type ConvertRequest = { kind: "convert"; rows: ForeignRows; format: ResultFormat; memoryBytes: number };
+export type ConvertRequest = {
+  kind: "convert";
+  rows: ForeignRows;
+  format: ResultFormat;
+  memoryBytes: number;
+  maxRows?: number | undefined;
+};
 
 export type ServerMessage = ParseRequest | RunRequest | ConvertRequest | { kind: "drop" } | { kind: "cancel" };
 
@@ -82,6 +92,8 @@ export type Parsed = Needs & { kind: "needs" };
 export type Done = {
   kind: "done";
   rows: number;
+  /** Whether there was a row more than `maxRows`. */
+  isTruncated: boolean;
   /** Names. */
   columns: readonly string[];
   /** In the format asked for. */

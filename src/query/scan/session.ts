@@ -50,6 +50,9 @@ export type SessionOptions = SpaceOptions & {
   onSpent: (reason: unknown) => void;
 };
 
+/** What a query has answered with. */
+type Answered = Pick<Done, "rows" | "isTruncated" | "columns" | "data">;
+
 type OpenQuery = SqlContext & {
   space: QuerySpace;
   database: string;
@@ -140,7 +143,7 @@ export class QuerySession {
   }
 
   /** Runs the open query over the tables given, which closes it. Throws `EngineError`. */
-  async run(request: RunRequest): Promise<Pick<Done, "rows" | "columns" | "data">> {
+  async run(request: RunRequest): Promise<Answered> {
     const query = this.#query;
     if (query === undefined) throw new Error("run without parse");
     const { folder, duckdb } = this.#options;
@@ -164,7 +167,7 @@ export class QuerySession {
   }
 
   /** Casts rows of another program to the types of their columns. Throws `EngineError`. */
-  async convert({ rows, format, memoryBytes }: ConvertRequest): Promise<Pick<Done, "rows" | "columns" | "data">> {
+  async convert({ rows, format, memoryBytes, maxRows }: ConvertRequest): Promise<Answered> {
     const { folder, duckdb } = this.#options;
     this.drop();
     const space = await this.#space;
@@ -175,7 +178,7 @@ export class QuerySession {
       await this.#limitMemory(memoryBytes);
       const sql = foreignQuery(rows, this.#spaces.scans);
       const columns = await this.#describe({ connection }, sql);
-      const written = await writeResult(duckdb, connection, { columns, sql, format }, file);
+      const written = await writeResult(duckdb, connection, { columns, sql, format, maxRows }, file);
       return { ...written, columns: columns.map(({ name }) => name) };
     } catch (error) {
       rmSync(file, { force: true });
@@ -256,8 +259,8 @@ export class QuerySession {
         const columns = await this.#describe(query, printed.sql);
         checkColumns(this.#options.duckdb, columns, query.translated?.columns);
         const { explain } = query.statement;
-        const { format } = request;
-        if (explain === undefined) return { result: { columns, sql: printed.sql, format }, printed };
+        const { format, maxRows } = request;
+        if (explain === undefined) return { result: { columns, sql: printed.sql, format, maxRows }, printed };
         return { result: { ...(await this.#explain(query, `${explain} ${printed.sql}`, request.pruning)), format } };
       } catch (error) {
         // What is wrong with the first text that rests on no guess is what is wrong with the user's.
@@ -407,7 +410,8 @@ async function openQuery(
     parameters,
     selection,
     translated,
-  }: Pick<OpenQuery, "quoted" | "database" | "parameters"> & Pick<ParseRequest, "selection" | "translated">,
+    maxRows,
+  }: Pick<OpenQuery, "quoted" | "database" | "parameters"> & Pick<ParseRequest, "selection" | "translated" | "maxRows">,
 ): Promise<OpenQuery> {
   const statement = peel(quoted.text);
   if (statement.text.trim() === "") throw new EngineError("parse_error", "the query text is empty");
@@ -417,7 +421,7 @@ async function openQuery(
     return { written: await conditionQuery(context.parser, written, selection), pivot: undefined };
   });
   const node = bindParameters(parsed.written, parameters);
-  const checked = checkQuery(node, new Set(translated?.macros));
+  const checked = checkQuery(node, new Set(translated?.macros), wantedRows(statement, maxRows));
   // Refuses what is no system table.
   systemTablesOf(checked.tables, quoted);
   const tables = checked.tables.filter((use) => !isSystemUse(use));
@@ -428,6 +432,11 @@ async function openQuery(
     if (cte !== undefined) table.cte = cte;
   }
   return { ...context, ...parsed, space, database, quoted, statement, node, parameters, checked, needs, translated };
+}
+
+/** One row more than the answer may have tells whether there are more; a plan is of the query as it is. */
+function wantedRows({ explain }: Statement, maxRows: number | undefined): number | undefined {
+  return maxRows === undefined || explain !== undefined ? undefined : maxRows + 1;
 }
 
 /** The transaction has begun when the task is done: also when it fails, since nobody may close a connection in use. */

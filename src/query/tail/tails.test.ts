@@ -90,7 +90,8 @@ class World {
   async #run({ text, tailing, budget }: QueryRequest): Promise<QueryResult> {
     const { extents = [], from = 0, selection } = tailing ?? {};
     const filters = [text, ...(selection?.more ?? [])];
-    if (extents.length === 0) return { rows: 0, columns: [], snapshot: this.newest, body: bytesOf("") };
+    if (extents.length === 0)
+      return { rows: 0, isTruncated: false, columns: [], snapshot: this.newest, body: bytesOf("") };
     this.scans.push(filters);
     this.wallMs.push(budget?.wallMs);
     await this.onScan(filters);
@@ -100,7 +101,13 @@ class World {
       .filter((place) => place >= from)
       .slice(0, selection?.limit)
       .map((place) => `{"${TAG_COLUMN}":"${place}${marks}","p":${place},"pad":"${this.pad}"}\n`);
-    return { rows: lines.length, columns: [], snapshot: this.newest, body: bytesOf(lines.join("")) };
+    return {
+      rows: lines.length,
+      isTruncated: false,
+      columns: [],
+      snapshot: this.newest,
+      body: bytesOf(lines.join("")),
+    };
   }
 }
 
