@@ -45,8 +45,8 @@ export type HttpOptions = {
   noticeMs: number;
   /** Is told of the steps of stopping. */
   onDrain?: { announced(): void; refusing(): void } | undefined;
-  /** Is told the address under which this process reaches itself, once it listens. */
-  onListening?: ((url: string) => void) | undefined;
+  /** Is told the address under which this process reaches itself, once it listens, and where it listens. */
+  onListening?: ((url: string, address: Address) => void) | undefined;
   /** More for the line in the log that says where the server listens. */
   announce: Readonly<Record<string, unknown>>;
 };
@@ -83,7 +83,7 @@ export function httpService({
       const address = await bindServer(server, listen, "with --addr");
       const scheme = tls === undefined ? "http" : "https";
       const url = `${scheme}://${formatAddress(address)}`;
-      onListening?.(`${scheme}://${formatAddress(reachable(address))}`);
+      onListening?.(`${scheme}://${formatAddress(reachable(address))}`, address);
       if (server.driver === "uws") log.warn({}, LOOSE_DRIVER);
       log.info({ url, driver: server.driver, ...announce }, "listening");
       if (tls !== undefined) tlsWatch = watchTls(parts, server, tls);

@@ -38,6 +38,8 @@ import { valuesOf } from "../src/config/option.ts";
 import { OTLP_OPTIONS } from "../src/ingest/inputs/otlp/options.ts";
 import { WEB_OPTIONS } from "../src/web/options.ts";
 import type { SealPool } from "../src/ingest/seal-pool.ts";
+import { advertisedUrl } from "../src/config/advertised-url.ts";
+import type { HeartBeat } from "../src/servers/heart-beat.ts";
 import type { Storage } from "./storage.ts";
 
 export type RunOptions = LoadedConfig & PartsOptions & { listen: Address };
@@ -76,7 +78,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const sealPool = seals ? await (await import("./seal-pool.ts")).openSealPool(parts) : undefined;
   const auth = await createAuth(parts, storage, listen);
   const draining: DrainState = { announced: false, refusing: false };
-  const answers = await buildAnswers(plan, parts, { storage, sealPool, auth });
+  const answers = await buildAnswers(plan, parts, { storage, sealPool, auth, heartBeat });
   const { query, ingest, services, isBusy, queryConfinement } = answers;
   const fabric = storage === undefined ? undefined : await buildFabric(plan, parts, storage, auth);
   const sandboxes = fabric && storage && (await buildSandboxes(plan, parts, { storage, fabric, draining, listen }));
@@ -122,7 +124,10 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
     authenticator,
     exposure: { tokensAreAsked: authenticator.isOn, weakUser: auth.weakUser, answers: answersOf(plan) },
     noticeMs: noticeMs(config, plan),
-    onListening: (url) => (loan.url = url),
+    onListening: (url, address) => {
+      loan.url = url;
+      if (plan.query === "here") tellAddress(parts, heartBeat, address);
+    },
     onDrain: onDrainOf([answers, mcp, agent], fabric, sandboxes),
     announce: {
       roles: plan.roles,
@@ -145,6 +150,12 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const alive = heartBeat === undefined ? [] : [heartBeat];
   const serving = [...services, ...memory.services, ...mcp.services, ...agent.services];
   return [...alive, ...serving, ...background, ...worker, ...gateways, ...flight, ...otlp, http, ...inputs];
+}
+
+/** Other servers ask this one, too, where it answers queries. */
+function tellAddress({ config }: Parts, heartBeat: HeartBeat | undefined, address: Address): void {
+  const url = config.advertiseUrl ?? advertisedUrl(address, config.tlsCert !== undefined);
+  if (url !== undefined) heartBeat?.listensAt(url);
 }
 
 /** Arrow Flight, where queries are run. */
@@ -471,7 +482,17 @@ type Answers = Pick<Answerers, "query" | "ingest"> & {
 async function buildAnswers(
   plan: Plan,
   parts: Parts,
-  { storage, sealPool, auth }: { storage: Storage | undefined; sealPool: SealPool | undefined; auth: Auth },
+  {
+    storage,
+    sealPool,
+    auth,
+    heartBeat,
+  }: {
+    storage: Storage | undefined;
+    sealPool: SealPool | undefined;
+    auth: Auth;
+    heartBeat: HeartBeat | undefined;
+  },
 ): Promise<Answers> {
   const answers: Answers = {
     query: undefined,
@@ -496,7 +517,7 @@ async function buildAnswers(
     const { fileDropServices } = await import("./filedrop.ts");
     answers.services = [...answers.services, ...(await fileDropServices(parts, storage, { ...sealPool, budget }))];
   }
-  if (plan.query === "here" && auth.access !== undefined) {
+  if (plan.query === "here" && auth.access !== undefined && heartBeat !== undefined) {
     const { queryEngines, enginesWith } = await import("./query-engines.ts");
     const engines = queryEngines(parts, storage, auth.access);
     const { createQuery, createTails } = await import("./query.ts");
@@ -507,8 +528,22 @@ async function buildAnswers(
     const { remote } = answers.engines;
     const { clock, log, metrics, newId } = parts;
     const tails = createTails(parts, storage, service);
+    const { OtherServers } = await import("../src/servers/other-servers.ts");
+    const nodes = new OtherServers({ heartBeat, clock });
     answers.query = {
-      here: { ...storage, query: service, remote, tails, clock, log, metrics, newId, schemaCacheTtlMs },
+      here: {
+        ...storage,
+        query: service,
+        running: service,
+        nodes,
+        remote,
+        tails,
+        clock,
+        log,
+        metrics,
+        newId,
+        schemaCacheTtlMs,
+      },
     };
     answers.endStreams = () => tails.close();
     answers.queryConfinement = confinement;

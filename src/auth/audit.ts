@@ -32,6 +32,7 @@ export type AuditAction =
   | "iceberg.credentials"
   | "query.budget"
   | "query.cancel"
+  | "query.end"
   | "query.refuse"
   | "query_engine.add"
   | "query_engine.remove"

@@ -47,6 +47,12 @@ const SAMPLES: Record<OptionName, Sample> = {
     ],
     badToml: ["8080"],
   },
+  advertiseUrl: {
+    one: ["https://one.engine.example:8080/", "https://one.engine.example:8080"],
+    two: ["http://[::1]:7777/a", "http://[::1]:7777/a"],
+    bad: ["engine.example", "https://u:hunter2@a.example", "https://a.example?x=1", "ftp://a"],
+    badToml: ["7"],
+  },
   localHttpAddr: {
     one: ["localhost:7000", { host: "localhost", port: 7000 }],
     two: ["0.0.0.0:65535", { host: "0.0.0.0", port: 65_535 }],
@@ -158,6 +164,7 @@ checkDefaults(OPTIONS, {
   catalogAcquireTimeoutSecs: 10,
   serverPort: undefined,
   httpAddr: { host: "0.0.0.0", port: 8080 },
+  advertiseUrl: undefined,
   localHttpAddr: { host: "127.0.0.1", port: 7777 },
   httpDriver: "auto",
   httpKeepAliveSecs: 75,

@@ -132,6 +132,16 @@ export const OPTIONS = {
     side: "S",
     doc: "Address on which `engine server` listens. Port 0 lets the system choose.",
   }),
+  advertiseUrl: optional({
+    env: "ENGINE_ADVERTISE_URL",
+    toml: "server.advertise_url",
+    kind: kinds.baseUrl,
+    whenUnset: "the address that the server listens on, by the host's name where that is all of them",
+    side: "S",
+    doc:
+      "Where other servers on the catalog reach this one, for what is asked of all of them: the queries that run. It is " +
+      "the address of this process, not of a load balancer.",
+  }),
   localHttpAddr: derived({
     env: "ENGINE_LOCAL_HTTP_ADDR",
     toml: "server.local_http_addr",

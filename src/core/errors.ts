@@ -91,7 +91,7 @@ export const ERROR_CODES = {
       "Of the sandbox service: the caller creates too fast, has or follows too many, has too many or too large volumes, or " +
       "sent wrong tokens too often; retry after `Retry-After` seconds.",
   },
-  cancelled: { status: 499, doc: "The client left, or cancelled the job, before the query was done." },
+  cancelled: { status: 499, doc: "The client left, or the query or its job was ended, before it was done." },
   query_failed: { status: 500, doc: "The query failed while running, through no fault of its own." },
   ingest_failed: {
     status: 500,

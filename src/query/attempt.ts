@@ -17,12 +17,12 @@ import type { Watchdog } from "./budgets/watchdog.ts";
 import { TableChanged, type KqlQuery } from "./translator/kql-query.ts";
 import type { QueryRequest, QueryResult } from "./contract/query.ts";
 import type { ResolvedTable } from "./contract/tables.ts";
-import type { ExtentFetcher, Fetched } from "./fetch/fetch.ts";
+import { bytesToOpen, type ExtentFetcher, type Fetched } from "./fetch/fetch.ts";
 import { expiryOf, explainPruning, planQuery, type QueryPlan } from "./prune/plan.ts";
 import type { Needs } from "./resolve/needs.ts";
 import { lendFiles, type LentFiles } from "./scan/lend-files.ts";
 import { inputFolder, outputFolder } from "./scan/process-folders.ts";
-import type { Done, TranslatedText } from "./scan/protocol.ts";
+import type { Done, RunRequest, TranslatedText } from "./scan/protocol.ts";
 import type { QueryProcess } from "./scan/query-process.ts";
 import { bodyOf, checkedData, noBytes, saveResult } from "./stream/result-body.ts";
 import type { QueryFigures, QueryLog, QueryTrace } from "./system-tables/query-log.ts";
@@ -100,6 +100,7 @@ export class Attempt {
   #systemFiles: readonly SystemTableFile[] = [];
   #kql: KqlQuery | undefined;
   readonly #readBudget: ReadBudget;
+  #bytesReady = 0;
 
   constructor(deps: AttemptDeps & AttemptTools, query: QueryContext, child: QueryProcess) {
     this.#deps = deps;
@@ -108,6 +109,14 @@ export class Attempt {
     this.#kql = query.kql;
     this.#readBudget = new ReadBudget(query.budget.objectStoreBytes);
     this.#supervision = supervise({ ...query, ...deps, child });
+    query.trace.follow(() => this.#figures());
+  }
+
+  /** What changes while it goes on. */
+  #figures(): QueryFigures {
+    const memoryBytes = this.#supervision.peakBytes();
+    const { usedBytes: bytesRead } = this.#readBudget;
+    return this.#plan === undefined ? { memoryBytes } : { memoryBytes, bytesRead, bytesReady: this.#bytesReady };
   }
 
   /** Never rejects for what is wrong with the query: that is an outcome. */
@@ -208,7 +217,9 @@ export class Attempt {
     const { fetcher, catalog, records, queryLog, systemTables = [] } = this.#deps;
     const { caller, database } = request;
     trace.enter("fetch");
-    this.#fetched = await fetcher.fetch(plan.tables, { signal: stop, budget: this.#readBudget });
+    this.#bytesReady = 0;
+    const onReady = ({ sizeBytes }: { sizeBytes: number }): void => void (this.#bytesReady += sizeBytes);
+    this.#fetched = await fetcher.fetch(plan.tables, { signal: stop, budget: this.#readBudget, onReady });
     trace.add({ bytesRead: this.#readBudget.usedBytes, cacheHits: this.#fetched.cacheHits });
     // Only the bytes of a staged write say which database it is for: who may not see all databases sees none.
     const listStaged = caller.databases === undefined ? this.#deps.listStaged : none;
@@ -229,7 +240,7 @@ export class Attempt {
     const format = isAnswer ? (request.format ?? "ndjson") : "ndjson";
     trace.enter("scan");
     this.#isOpen = false;
-    const done = await this.#child.ask({
+    const run: RunRequest = {
       kind: "run",
       tables,
       listed: plan.listed,
@@ -237,7 +248,8 @@ export class Attempt {
       format,
       ...(isAnswer && { maxRows: request.maxRows }),
       pruning: explainPruning(plan),
-    });
+    };
+    const done = await this.#child.ask(run, (progress) => trace.add(progress));
     if (done.kind !== "done") throw unexpected(done.kind);
     return done;
   }
@@ -357,6 +369,7 @@ function figuresOf({ tables }: QueryPlan) {
     extentsTotal: tables.reduce((sum, { pruning }) => sum + pruning.total.extents, 0),
     extentsRead: extents.length,
     rowsRead: extents.reduce((sum, extent) => sum + extent.rows, 0),
+    bytesPlanned: bytesToOpen(tables),
   } satisfies QueryFigures;
 }
 

@@ -1,14 +1,16 @@
 import { createHash } from "node:crypto";
-import type { AuditLog } from "../auth/audit.ts";
+import type { AuditEvent, AuditLog } from "../auth/audit.ts";
+import { ownerOf } from "../auth/owner.ts";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { budgetOf } from "./budgets/budget.ts";
-import type { QueryRequest } from "./contract/query.ts";
+import type { Ender, FollowedQuery } from "./contract/running.ts";
+import type { QueryRecord } from "./system-tables/query-log.ts";
 
 /**
  * Writes to the audit log which queries were refused (statements that the gate does not let through, databases that are
- * not the caller's), which passed a budget, and which were cancelled: by whom, and the SHA-256 of the text, which may hold anything. Slips of a
+ * not the caller's), which passed a budget, which were cancelled, and which somebody ended: by whom, and the SHA-256 of the text, which may hold anything. Slips of a
  * client are refusals too, so what is written is bounded for each caller; what is left out is counted in the log.
  */
 export type QueryAuditOptions = { audit: Pick<AuditLog, "record">; clock: Clock; log: Log };
@@ -30,19 +32,34 @@ export class QueryAudit {
   }
 
   /** Says what became of a query; failures that are none of these are not written. Does not wait. */
-  failed(request: QueryRequest, error: unknown): void {
+  failed(request: FollowedQuery, error: unknown): void {
     const reason = reasonOf(error);
     if (reason === undefined || !this.#mayWrite(request.caller.subject)) return;
     const { caller, address = "", requestId, database, text } = request;
     const details = { reason: reason.text, text_sha256: createHash("sha256").update(text).digest("hex") };
+    this.#write({
+      origin: { caller, address, requestId },
+      action: reason.action,
+      target: database,
+      outcome: reason.action === "query.cancel" ? "cancelled" : "refused",
+      details,
+    });
+  }
+
+  /**
+   * Says who ended a query that ran. Of others' queries all are written: there are no more than queries that ran. The
+   * query's own entry, `query.cancel`, is written as of any that is cancelled. Does not wait.
+   */
+  ended({ caller, address, requestId }: Ender, { id, database, subject, owner, text }: QueryRecord): void {
+    if (owner === ownerOf(caller) && !this.#mayWrite(caller.subject)) return;
+    const details = { database, subject, text_sha256: createHash("sha256").update(text).digest("hex") };
+    this.#write({ origin: { caller, address, requestId }, action: "query.end", target: id, outcome: "ok", details });
+  }
+
+  #write(event: AuditEvent): void {
+    const { requestId } = event.origin;
     this.#options.audit
-      .record({
-        origin: { caller, address, requestId },
-        action: reason.action,
-        target: database,
-        outcome: reason.action === "query.cancel" ? "cancelled" : "refused",
-        details,
-      })
+      .record(event)
       .catch((failure: unknown) =>
         this.#options.log.error({ err: failure, requestId }, "cannot write to the audit log"),
       );

@@ -1,4 +1,5 @@
 import { ANONYMOUS } from "../auth/caller.ts";
+import { randomUUID } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -128,6 +129,7 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
     tempDir,
     async *listStaged() {},
     node: "test",
+    newId: randomUUID,
     wallMs: 30_000,
     memoryBytes,
     totalMemoryBytes: Infinity,

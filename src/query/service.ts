@@ -3,6 +3,7 @@ import { mayUseDatabase } from "../auth/caller.ts";
 import { SnapshotHolds } from "../catalog/snapshot-holds.ts";
 import type { TimerHandle } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
+import type { IdSource } from "../core/ids.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import { Attempt, type AttemptDeps, type AttemptTools, type Outcome, type QueryContext } from "./attempt.ts";
 import { Admission } from "./budgets/admission.ts";
@@ -12,13 +13,20 @@ import { supervise } from "./budgets/supervision.ts";
 import { Watchdog } from "./budgets/watchdog.ts";
 import type { QueryRequest, QueryResult } from "./contract/query.ts";
 import type { Conversion, Converted, QueryProcesses } from "./contract/engines.ts";
+import {
+  QueryEnded,
+  type Followable,
+  type Followed,
+  type FollowedQuery,
+  type RunningQueries,
+} from "./contract/running.ts";
 import { converted } from "./conversion.ts";
 import { createExtentFetcher } from "./fetch/fetch.ts";
 import type { QueryAudit } from "./query-audit.ts";
 import { databaseNotFound } from "../auth/name-not-found.ts";
 import type { ChildPool } from "./scan/child-pool.ts";
 import { watchedBody } from "./stream/watched-body.ts";
-import { QueryLog } from "./system-tables/query-log.ts";
+import { QueryLog, type QueryTrace } from "./system-tables/query-log.ts";
 import { KqlQuery } from "./translator/kql-query.ts";
 import type { Translator } from "./translator/translator.ts";
 
@@ -41,6 +49,7 @@ export type QueryServiceOptions = AttemptDeps & {
   /** The same for one tenant. */
   maxConcurrentPerTenant: number;
   retryAfterSecs: number;
+  newId: IdSource;
   /** Queries that take at least this long are logged; 0 for none. */
   slowMs: number;
   /** Bytes that one query may read from the object store. */
@@ -57,16 +66,21 @@ export type QueryServiceOptions = AttemptDeps & {
   engineNames?: () => Promise<readonly string[]>;
 };
 
-export type ClosableQueryService = QueryProcesses & {
-  /** Kills what runs. */
-  close(): Promise<void>;
-};
+export type ClosableQueryService = QueryProcesses &
+  RunningQueries & {
+    /** Kills what runs. */
+    close(): Promise<void>;
+  };
 
 export function createQueryService(options: QueryServiceOptions): ClosableQueryService {
   const service = new Queries(options);
   return {
     run: (request) => service.run(request),
     convert: (conversion) => service.convert(conversion),
+    states: (asker) => service.queryLog.states(asker),
+    state: (asker, id) => service.queryLog.state(asker, id),
+    end: (ender, id) => service.end(ender, id),
+    follow: (query, work) => service.followOther(query, work),
     close: () => service.close(),
   };
 }
@@ -155,19 +169,13 @@ class Queries {
     }
     const permit = this.#admission.enter({ tenant: tenantOf(request), memoryBytes: budget.memoryBytes });
     const startedMs = clock.monotonicMs();
-    const trace = this.#tools.queryLog.start(request);
     let outcome = "ok";
     metrics.queriesRunning.set(this.#admission.state.inFlight);
     try {
-      const { body, ...answer } = await this.#runBounded({ request, budget, permit, trace });
-      trace.end();
-      metrics.queryRows.inc(answer.rows);
-      if (request.saveTo !== undefined) trace.streamed();
-      return { ...answer, body: watchedBody(body, () => trace.streamed()) };
-    } catch (thrown) {
-      const error = await this.#pointingElsewhere(thrown, request);
-      trace.end(error);
-      this.#options.audit?.failed(request, error);
+      return await this.#follow(request, (signal, trace) =>
+        this.#runBounded({ request: { ...request, signal }, budget, permit, trace }),
+      );
+    } catch (error) {
       outcome = error instanceof EngineError ? error.code : "internal";
       if (outcome === "budget_exceeded") metrics.queryBudgetKills.inc({ budget: budgetOf(error)?.name ?? "unknown" });
       throw error;
@@ -178,8 +186,57 @@ class Queries {
     }
   }
 
+  get queryLog(): QueryLog {
+    return this.#tools.queryLog;
+  }
+
+  /** See `RunningQueries`. */
+  end(ender: Parameters<RunningQueries["end"]>[0], id: string): boolean {
+    const ended = this.queryLog.end(ender.caller, id, new QueryEnded(ender.caller.subject));
+    if (ended !== undefined) this.#options.audit?.ended(ender, ended);
+    return ended !== undefined;
+  }
+
+  /** See `RunningQueries`. */
+  async followOther<A extends Followable>(query: FollowedQuery, work: (query: Followed) => Promise<A>): Promise<A> {
+    return await this.#follow(query, async (signal, trace) => {
+      trace.databaseExists();
+      trace.enter("scan");
+      const answer = await work({ signal, onProgress: (percent) => trace.add({ percent }) });
+      trace.add({ rows: answer.rows });
+      return answer;
+    });
+  }
+
+  /** Keeps the query among those that run until its answer is read, and writes down what became of it. */
+  async #follow<A extends Followable>(
+    query: FollowedQuery & Pick<QueryRequest, "saveTo">,
+    work: (signal: AbortSignal, trace: QueryTrace) => Promise<A>,
+  ): Promise<A> {
+    const { audit, metrics } = this.#options;
+    const ending = new AbortController();
+    const trace = this.queryLog.start(query, (reason) => {
+      ending.abort(reason);
+      // Of an answer that nobody reads just now.
+      trace.streamed(reason);
+    });
+    const endedBy = (): unknown => (ending.signal.aborted ? ending.signal.reason : undefined);
+    try {
+      const { body, ...answer } = await work(AbortSignal.any([query.signal, ending.signal]), trace);
+      trace.end();
+      QUERY_METRICS.of(metrics).queryRows.inc(answer.rows);
+      if (query.saveTo !== undefined) trace.streamed();
+      return { ...answer, body: watchedBody(body, () => trace.streamed(endedBy())) } as A;
+    } catch (thrown) {
+      const error = endedBy() ?? (await this.#pointingElsewhere(thrown, query));
+      trace.end(error);
+      audit?.failed(query, error);
+      throw error;
+    }
+  }
+
   /** A query that reads more than it may is told where else it can run. */
-  async #pointingElsewhere(error: unknown, { caller }: QueryRequest): Promise<unknown> {
+  async #pointingElsewhere(error: unknown, { caller }: FollowedQuery): Promise<unknown> {
     const { engineNames, log } = this.#options;
     const mayBeSent = budgetOf(error)?.name === "object_store_bytes" && caller.databases === undefined;
     if (!(error instanceof EngineError) || !mayBeSent || engineNames === undefined) return error;
@@ -234,7 +291,10 @@ class Queries {
     const timer = clock.after(budget.wallMs, () => {
       stop.abort(budgetError("wall_clock_ms", clock.monotonicMs() - startedMs, budget.wallMs));
     });
-    const onGone = (): void => stop.abort(new EngineError("cancelled", "the client left"));
+    const onGone = (): void => {
+      const { reason } = request.signal as { reason: unknown };
+      stop.abort(reason instanceof QueryEnded ? reason : new EngineError("cancelled", "the client left"));
+    };
     request.signal.addEventListener("abort", onGone, { once: true });
     if (request.signal.aborted) onGone();
     const reading = this.#holds?.open((reason) => {

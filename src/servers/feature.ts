@@ -4,5 +4,6 @@ import type { FeatureParts } from "../feature/feature.ts";
 export const SERVERS: FeatureParts = {
   name: "servers",
   title: "Servers",
+  migrations: async () => (await import("./tables.ts")).SERVERS_MIGRATIONS,
   systemTables: async () => [(await import("./system-table.ts")).SERVERS_TABLE],
 };

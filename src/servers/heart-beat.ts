@@ -4,11 +4,13 @@ import type { Service } from "../core/lifecycle.ts";
 import type { Log } from "../core/log.ts";
 import type { RecordStore } from "../db/records.ts";
 import type { HeldRemoval, SchemaUpkeep, ServerRow } from "../db/schema-upkeep.ts";
-import { ServerRows, type Announcement } from "./server-rows.ts";
+import { ServerRows, type Announcement, type ServerAddress } from "./server-rows.ts";
 import { Sightings } from "./sightings.ts";
 
 /** Between two heart-beats. */
-const BEAT_MS = 15_000;
+const BEAT_MS = 5_000;
+/** A server without one for so long is not asked for anything: it has missed three. */
+const ASKED_FOR_MS = 20_000;
 /** A server without one for so long is taken for dead, and removals no longer wait for it. */
 const DEAD_AFTER_MS = 60_000;
 /** Until then its row is shown; whoever looks for it finds when it was last seen. */
@@ -19,7 +21,7 @@ export type HeartBeatDeps = {
   upkeep: SchemaUpkeep;
   clock: Clock;
   log: Log;
-  self: Omit<Announcement, "knownSchema">;
+  self: Omit<Announcement, "knownSchema" | "url">;
   /** Called once, when a removal has taken away what this program uses: it can only end. */
   onOutdated: () => void;
 };
@@ -40,6 +42,7 @@ export class HeartBeat implements Service {
   #beating: Promise<void> | undefined;
   #isFailing = false;
   #heldBy = "";
+  #url: string | undefined;
 
   constructor(deps: HeartBeatDeps) {
     this.#deps = deps;
@@ -64,6 +67,26 @@ export class HeartBeat implements Service {
       const note = "the catalog was upgraded by a newer version, which this one can work with; upgrade this server too";
       log.warn({ catalog_schema: found, known_schema: known, oldest_schema: oldest }, note);
     }
+  }
+
+  get self(): { id: string; name: string } {
+    const { id, name } = this.#deps.self;
+    return { id, name };
+  }
+
+  /** From now on others are told that this server is there. Does not wait. */
+  listensAt(url: string): void {
+    this.#url = url;
+    void this.#tryOnce();
+  }
+
+  /** The servers but this one that answer others, and show signs of life. */
+  async others(): Promise<ServerAddress[]> {
+    const { id: own } = this.#deps.self;
+    const isAsked = (server: ServerAddress): boolean => this.#sightings.silentMs(server) < ASKED_FOR_MS;
+    return (await this.#rows.addresses()).filter(
+      (server) => server.id !== own && server.url !== this.#url && isAsked(server),
+    );
   }
 
   /** A full disk keeps nobody from reading; nothing can be removed on it either, and every heart-beat looks again. */
@@ -161,6 +184,6 @@ export class HeartBeat implements Service {
   }
 
   #announcement(): Announcement {
-    return { ...this.#deps.self, knownSchema: this.#deps.upkeep.known };
+    return { ...this.#deps.self, knownSchema: this.#deps.upkeep.known, url: this.#url };
   }
 }

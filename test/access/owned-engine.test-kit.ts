@@ -142,6 +142,13 @@ function ofCandidate(method: string, path: string): OwnedRoute {
   };
 }
 
+/** A query that is over, by its id. */
+async function newQuery(tenant: Tenant): Promise<string> {
+  const request = { method: "POST", path: "/v1/query", headers: { "x-database": "a" }, body: "SELECT 1" };
+  const { headers } = await tenant.world.send(request, tenant);
+  return headers["x-engine-query-id"] ?? "";
+}
+
 /** Routes of the engine itself that name or list records with owners. */
 export const ENGINE_ROUTES: Readonly<Record<string, OwnedRoute>> = {
   "POST /v1/query": {
@@ -191,6 +198,14 @@ export const ENGINE_ROUTES: Readonly<Record<string, OwnedRoute>> = {
       request: () => ({ method: "GET", path: "/v1/query?database=a&q=SELECT+text+FROM+system.queries" }),
     },
   },
+
+  "GET /v1/queries": {
+    lists: { make: newQuery, request: () => jsonRequest("GET", "/v1/queries") },
+    plain: { "query state": "whether it runs" },
+  },
+  "GET /v1/queries/{id}": byId("GET", (id) => `/v1/queries/${id}`, { make: newQuery }),
+  // It is over, and stays so.
+  "DELETE /v1/queries/{id}": byId("DELETE", (id) => `/v1/queries/${id}`, { make: newQuery, answer: 204 }),
 
   "POST /flight/{*method}": {
     lists: {

@@ -232,6 +232,12 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     request: () => ({ method: "GET", path: "/v1/query?q=SELECT+*+FROM+events&database=a" }),
     answer: inDatabaseA(404),
   },
+  "GET /v1/queries": { request: get("/v1/queries"), answer: ok },
+  "GET /v1/queries/{id}": { request: get("/v1/queries/01890a5d-ac96-774b-bcce-b302099a8057"), answer: () => 404 },
+  "DELETE /v1/queries/{id}": {
+    request: () => ({ method: "DELETE", path: "/v1/queries/01890a5d-ac96-774b-bcce-b302099a8057" }),
+    answer: () => 404,
+  },
   // What becomes of the call is in the trailers.
   "POST /flight/{*method}": { request: () => flightRequest("SELECT * FROM events", "a"), answer: ok },
   // A tail that begins does not end: who may have one is told that it is too early for this.

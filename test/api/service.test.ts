@@ -70,6 +70,8 @@ describe("service routes", () => {
       "/health",
       "/metrics",
       "/v1/query",
+      "/v1/queries",
+      "/v1/queries/{id}",
       "/v1/tail",
       "/v1/catalog/schema",
       "/v1/catalog/tables/{table}",

@@ -18,6 +18,8 @@ export type Supervision = {
   isOutgrown(error: unknown): boolean;
   /** Whether the query has taken so long that it is large. */
   isLong(): boolean;
+  /** The most that the process has grown by, as far as it was seen. */
+  peakBytes(): number;
   /** Nothing happens to the process any more. Harmless when repeated. */
   end(): void;
 };
@@ -60,6 +62,7 @@ export function supervise(options: {
     },
     isOutgrown: (error) => outgrown !== undefined && error === outgrown,
     isLong: () => long,
+    peakBytes: () => watch.peakBytes(),
     end() {
       timer.cancel();
       watch.stop();

@@ -47,6 +47,8 @@ export type QueryRequest = {
   budget?: AskedBudget;
   /** For logs. */
   requestId: string;
+  /** By which the caller finds and ends it: a UUID in lower case, of no other query of theirs that runs here. */
+  queryId?: string | undefined;
   /** A path in the file system of the temporary folder, where nothing is: the answer becomes that file, the caller's. */
   saveTo?: string;
   /** The caller sees tables and their names, and no table of the schema `system`. */

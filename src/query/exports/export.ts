@@ -12,6 +12,7 @@ import { objectKeys, type ObjectStore } from "../../io/objectstore/objectstore.t
 import { BUDGET_MINIMUMS } from "../budgets/budget.ts";
 import type { EngineProgress } from "../contract/engines.ts";
 import { QUERY_LANGUAGES, type QueryService } from "../contract/query.ts";
+import { QueryEnded } from "../contract/running.ts";
 import type { RemoteJobs } from "../engines/remote-jobs.ts";
 import type { RemoteQueries } from "../engines/remote-queries.ts";
 import { checkRemote, publishedTables } from "./remote.ts";
@@ -223,6 +224,8 @@ function failureOf(error: EngineError, attempt: number): Error {
   const { code, message } = error;
   // A client would come back as soon as it may; a job has time.
   if (code === "too_many_requests") return new JobFailure({ error: message, retryable: true });
+  // Whoever ended it does not want it to run again.
+  if (error instanceof QueryEnded) return new JobFailure({ error: message });
   if (code === "query_failed" || code === "engine_failed")
     return new JobFailure({ error: message, retryable: attempt < MAX_FAILED_ATTEMPTS });
   return error;

@@ -36,6 +36,8 @@ export type FetchRequest = {
   signal: AbortSignal;
   /** Charged with what is about to be read from the object store. */
   budget: ReadBudget;
+  /** Told of each extent that is on this machine, as it has come or was found there. */
+  onReady?: (extent: Pick<PlannedExtent, "sizeBytes">) => void;
 };
 
 export type Fetched = {
@@ -70,6 +72,11 @@ export function createExtentFetcher(options: ExtentFetcherOptions): ExtentFetche
   };
 }
 
+/** The sizes of the extents that have to be opened for the tables; of most only some columns are read. */
+export function bytesToOpen(tables: readonly FetchTable[]): number {
+  return tables.flatMap(neededOf).reduce((total, { extent }) => total + extent.sizeBytes, 0);
+}
+
 type Needed = { extent: PlannedTable["extents"][number]; columns: readonly string[] | undefined };
 
 async function fetchThrough(
@@ -90,6 +97,7 @@ async function fetchThrough(
     turns.run(async () => {
       const lease = await cache.acquire(extent, { columns, signal, charge });
       leases.push(lease);
+      request.onReady?.(extent);
       return localExtent(extent, lease.path);
     });
   const release = (): void => {
@@ -122,13 +130,14 @@ function certainBytes(cache: ExtentCache, tables: readonly FetchTable[]): number
 }
 
 async function openInPlace(store: ObjectStore, tables: readonly FetchTable[], request: FetchRequest): Promise<Fetched> {
-  const { budget, signal } = request;
+  const { budget, signal, onReady } = request;
   const pathOf = (extent: PlannedExtent): string => store.localPath?.(extent.key) ?? "";
   const needed = tables.flatMap(neededOf);
   const wholeBytes = needed.reduce((total, { extent }) => total + extent.sizeBytes, 0);
   // Footers are read only where it makes a difference: they are many, and DuckDB reads them again.
   if (budget.fits(wholeBytes)) budget.charge(wholeBytes);
   else await chargeNeeded(needed, pathOf, { budget, signal });
+  for (const { extent } of needed) onReady?.(extent);
   const extents = needed.map(({ extent }) => localExtent(extent, pathOf(extent)));
   return { tables: resolved(tables, extents), cacheHits: 0, dropMissing: () => false, release: () => {} };
 }

@@ -6,6 +6,8 @@ import type { Metrics } from "../../core/metrics.ts";
 import type { Fabric } from "../../fabric/fabric.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
 import type { QueryProcesses } from "../contract/engines.ts";
+import type { OtherNodes } from "../contract/nodes.ts";
+import type { RunningQueries } from "../contract/running.ts";
 import type { RemoteJobs } from "../engines/remote-jobs.ts";
 import type { EngineRegistry } from "../engines/registry.ts";
 import type { RemoteQueries } from "../engines/remote-queries.ts";
@@ -14,6 +16,8 @@ import type { Tails } from "../tail/tails.ts";
 /** What queries, and reads of the catalog, work with. */
 export type QueryDeps = {
   query: QueryProcesses;
+  running: RunningQueries;
+  nodes: OtherNodes;
   remote: RemoteQueries;
   catalog: Catalog;
   clock: Clock;

@@ -1,4 +1,5 @@
 import { cancelExportRoute, createExportRoute, downloadExportRoute, getExportRoute } from "./exports.ts";
+import { endQueryRoute, getQueryRoute, listQueriesRoute } from "./queries.ts";
 import { queryByAddressRoute, queryRoute } from "./query.ts";
 import {
   addQueryEngineRoute,
@@ -9,7 +10,15 @@ import {
 import { schemaRoute } from "./schema.ts";
 import { tailRoute } from "./tail.ts";
 
-export const QUERY_ROUTES = [queryRoute, queryByAddressRoute, tailRoute, schemaRoute];
+export const QUERY_ROUTES = [
+  queryRoute,
+  queryByAddressRoute,
+  listQueriesRoute,
+  getQueryRoute,
+  endQueryRoute,
+  tailRoute,
+  schemaRoute,
+];
 
 export const QUERY_ENGINE_ROUTES = [
   addQueryEngineRoute,

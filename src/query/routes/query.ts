@@ -15,6 +15,7 @@ import type { QueryDeps } from "./deps.ts";
 import { jsonInput, queryInput, textInput, type QueryInput } from "./query-input.ts";
 import { checkMaySend } from "../engines/remote-queries.ts";
 import { databaseNotFound } from "../../auth/name-not-found.ts";
+import { QUERY_ID_HEADER, queryIdHeader } from "./query-id.ts";
 import { SQL_ERRORS } from "./sql-errors.ts";
 import { databaseHeader } from "../../server/schemas.ts";
 
@@ -22,6 +23,7 @@ const MEDIA_TYPES = Object.values(RESULT_FORMATS).map(({ mediaType }) => mediaTy
 
 function answer(format: ResultFormat, description: string): RouteResponse {
   const headers = {
+    [QUERY_ID_HEADER]: "The query's id: the request's, or one that was made for it. Errors have it, too.",
     "X-Engine-Rows": "Total rows returned.",
     "X-Engine-Truncated": "`true` where `X-Engine-Row-Limit` left out rows; absent where it left out none.",
     "X-Engine-Render":
@@ -57,7 +59,7 @@ const common = {
     answer("parquet", "A Parquet file."),
     answer("json", "A JSON array, one object per row."),
   ],
-  errors: [...SQL_ERRORS, "not_acceptable", "cancelled", "insufficient_storage"],
+  errors: [...SQL_ERRORS, "not_acceptable", "conflict", "cancelled", "insufficient_storage"],
 } as const;
 
 /** LIMIT takes 64 bits; nobody waits for the rows of a limit that a double does not hold. */
@@ -96,7 +98,7 @@ export const queryRoute = defineRoute({
     '`{"query": "…", "params": {"name": value}}`; values are texts, numbers, booleans, null and arrays of such, and ' +
     `\`params\` may be an array for \`$1\`, \`$2\`. ${KQL}`,
   query: z.object({ explain }),
-  headers: z.object({ "x-database": databaseHeader, ...runOn, ...rowLimit, ...budgetHeaders }),
+  headers: z.object({ "x-database": databaseHeader, ...queryIdHeader, ...runOn, ...rowLimit, ...budgetHeaders }),
   body: {
     types: ["application/sql", "application/x-kql", "text/plain", "application/json"],
     description: "The query's text, at most 16 MiB.",
@@ -125,10 +127,11 @@ export const queryRoute = defineRoute({
     const bytes = await readDecodedBody(request, LIMITS.queryBodyBytes);
     const language = bodyType === "application/x-kql" ? "kql" : "sql";
     const input = bodyType === "application/json" ? jsonInput(request, bytes) : textInput(request, bytes, language);
-    const maxRows = headers["x-engine-row-limit"];
-    const asked = { ...input, ...query, database: headers["x-database"], budget: headers, maxRows };
+    const asked = { ...input, ...query, database: headers["x-database"], ...askedIn(headers) };
     const engine = headers["x-engine-run-on"];
-    return engine === undefined ? await run(deps, call, asked) : await runOnEngine(deps, call, { ...asked, engine });
+    return await identified(deps, asked, (known) =>
+      engine === undefined ? run(deps, call, known) : runOnEngine(deps, call, { ...known, engine }),
+    );
   },
 });
 
@@ -145,7 +148,12 @@ export const queryByAddressRoute = defineRoute({
     explain,
     database: z.string().optional().describe("Database; `X-Database` says it as well, and `default` is meant without."),
   }),
-  headers: z.object({ "x-database": z.string().optional().describe("Database."), ...rowLimit, ...budgetHeaders }),
+  headers: z.object({
+    "x-database": z.string().optional().describe("Database."),
+    ...queryIdHeader,
+    ...rowLimit,
+    ...budgetHeaders,
+  }),
   errors: [...common.errors, "headers_too_large"],
   handler: (deps: QueryDeps) => async (call) => {
     const { request, headers, query } = call;
@@ -155,17 +163,17 @@ export const queryByAddressRoute = defineRoute({
       throw new EngineError("invalid_parameter", "query parameter database and header X-Database are not the same");
     }
     const input = queryInput(request, query.q, query.language ?? "sql");
-    const maxRows = headers["x-engine-row-limit"];
-    return await run(deps, call, { ...input, explain: query.explain, database, budget: headers, maxRows });
+    const asked = { ...input, explain: query.explain, database, ...askedIn(headers) };
+    return await identified(deps, asked, (known) => run(deps, call, known));
   },
 });
 
 const MAX_REMOTE_BYTES = 64 * 1024 * 1024;
 
 async function runOnEngine(
-  { remote, catalog }: QueryDeps,
+  { remote, catalog, running }: QueryDeps,
   call: Call,
-  { engine, text, language, parameters, database, budget, explain, maxRows }: Asked & { engine: string },
+  { engine, text, language, parameters, database, budget, explain, maxRows, queryId }: Known & { engine: string },
 ): Promise<HttpResponse> {
   const { request, requestId, caller, clientAddress: address } = call;
   const isAsItIs = language === "sql" && parameters.size === 0 && explain === undefined;
@@ -177,19 +185,23 @@ async function runOnEngine(
   if ((await catalog.database(database)) === undefined) throw await databaseNotFound(catalog, { caller, database });
   const format = formatOf(preferredType(MEDIA_TYPES, request.header("accept")));
   const { wallMs, memoryBytes } = askedBudget(budget);
-  const answer = await remote.run({
-    engine,
-    text,
-    database,
-    caller,
-    address,
-    requestId,
-    format,
-    maxRows,
-    budget: { wallMs: Math.min(wallMs ?? Infinity, remote.wallMs), memoryBytes },
-    maxBytes: MAX_REMOTE_BYTES,
-    signal: request.signal,
-  });
+  const followed = { caller, address, queryId, requestId, database, text, signal: request.signal };
+  const answer = await running.follow(followed, ({ signal, onProgress }) =>
+    remote.run({
+      engine,
+      text,
+      database,
+      caller,
+      address,
+      requestId,
+      format,
+      maxRows,
+      budget: { wallMs: Math.min(wallMs ?? Infinity, remote.wallMs), memoryBytes },
+      maxBytes: MAX_REMOTE_BYTES,
+      onProgress: ({ percent }) => percent !== undefined && onProgress(percent),
+      signal,
+    }),
+  );
   return { status: 200, headers: headersOf(format, answer), body: answer.body };
 }
 
@@ -198,7 +210,36 @@ type Asked = QueryInput & {
   budget: BudgetHeaders;
   explain?: "true" | "false" | undefined;
   maxRows: number | undefined;
+  queryId: string | undefined;
 };
+
+/** One that has an id, the client's or not. */
+type Known = Asked & { queryId: string };
+
+function askedIn(
+  headers: BudgetHeaders & { "x-engine-row-limit"?: number | undefined; "x-engine-query-id"?: string | undefined },
+): Pick<Asked, "budget" | "maxRows" | "queryId"> {
+  return { budget: headers, maxRows: headers["x-engine-row-limit"], queryId: headers["x-engine-query-id"] };
+}
+
+/** Says the id of the query with its answer, and with its failure. */
+async function identified<A extends Asked>(
+  { newId }: QueryDeps,
+  asked: A,
+  work: (known: A & Known) => Promise<HttpResponse>,
+): Promise<HttpResponse> {
+  const queryId = asked.queryId ?? newId();
+  const own = { [QUERY_ID_HEADER]: queryId };
+  try {
+    const response = await work({ ...asked, queryId });
+    return { ...response, headers: { ...response.headers, ...own } };
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    const { code, details, withheld } = error;
+    const headers = { ...details.headers, ...own };
+    throw new EngineError(code, withheld ?? error.message, { ...details, headers, cause: details.cause ?? error });
+  }
+}
 
 function headersOf(
   format: ResultFormat,
@@ -215,7 +256,7 @@ function headersOf(
 async function run(
   deps: QueryDeps,
   call: Call,
-  { text, language, parameters, database, budget, explain, maxRows }: Asked,
+  { text, language, parameters, database, budget, explain, maxRows, queryId }: Known,
 ): Promise<HttpResponse> {
   const { request, requestId, caller, clientAddress } = call;
   if (explain === "true" && language !== "kql") {
@@ -234,6 +275,7 @@ async function run(
     maxRows,
     budget: askedBudget(budget),
     requestId,
+    queryId,
     signal: request.signal,
   });
   const headers: Record<string, string> = {

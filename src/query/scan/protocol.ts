@@ -17,6 +17,7 @@ import type { QueryUsage } from "./usage.ts";
  *     parse {text}             →
  *                              ←     needs {tables}          or failed
  *     run {tables} or drop     →
+ *                              ←     progress, any number of times
  *                              ←     done {file, rows}       or failed;  dropped
  *
  *     convert {rows}           →
@@ -75,6 +76,7 @@ export type ServerMessage = ParseRequest | RunRequest | ConvertRequest | { kind:
 
 export type ChildMessage =
   | { kind: "ready" }
+  | ({ kind: "progress" } & QueryProgress)
   | Parsed
   | Done
   | { kind: "dropped" }
@@ -86,6 +88,14 @@ export type ChildMessage =
       /** Resident memory of the child after the query. */
       rssBytes: number;
     };
+
+/** How far a run is; sent seldom, and only when something has changed. */
+export type QueryProgress = {
+  /** 0 to 100, where DuckDB knows it: it does of files of Parquet. */
+  percent?: number;
+  /** The most that was spilled at one time. */
+  spillBytes: number;
+};
 
 export type Parsed = Needs & { kind: "needs" };
 

@@ -2,7 +2,7 @@ import "../../core/warnings.ts";
 import { systemClock } from "../../core/clock.ts";
 import { EngineError, messageOf, toErrorRecord } from "../../core/errors.ts";
 import { loadDuckDb } from "../../io/duckdb/duckdb.ts";
-import type { ChildMessage, ServerMessage } from "./protocol.ts";
+import type { ChildMessage, QueryProgress, ServerMessage } from "./protocol.ts";
 import { enterFolder, liveWithServer } from "./confined-child.ts";
 import { spillFolder } from "./process-folders.ts";
 import { declareSystemTables, type DeclaredTable } from "../system-tables/system-tables.ts";
@@ -61,7 +61,7 @@ async function answer({ session, meter }: Running, message: Turn): Promise<Child
         meter.start();
         return { kind: "needs", ...(await session.parse(message)) };
       case "run": {
-        const done = await meter.sample(() => session.run(message));
+        const done = await toldOf({ session, meter }, () => meter.sample(() => session.run(message)));
         return { kind: "done", ...done, rssBytes: process.memoryUsage.rss(), usage: meter.usage(done.data) };
       }
       case "convert": {
@@ -79,6 +79,26 @@ async function answer({ session, meter }: Running, message: Turn): Promise<Child
     // What failed in DuckDB itself, or for memory, may leave it in any state; what was interrupted leaves nothing.
     const broken = known.code === "budget_exceeded" || (known.code === "query_failed" && !isCancelled);
     return { kind: "failed", error: toErrorRecord(known), broken, rssBytes: process.memoryUsage.rss() };
+  }
+}
+
+/** Between two messages about how far a query is. Asking DuckDB takes 50 µs, and now and then waits for a task of it. */
+const PROGRESS_MS = 500;
+
+/** Tells the server how far the work is, as long as it lasts. Short queries are over before. */
+async function toldOf<T>({ session, meter }: Running, work: () => Promise<T>): Promise<T> {
+  let last = "";
+  const telling = systemClock.every(PROGRESS_MS, () => {
+    const percent = session.percent();
+    const progress: QueryProgress = { ...(percent !== undefined && { percent }), spillBytes: meter.spillBytes };
+    const text = JSON.stringify(progress);
+    if (text !== last) send({ kind: "progress", ...progress });
+    last = text;
+  });
+  try {
+    return await work();
+  } finally {
+    telling.cancel();
   }
 }
 

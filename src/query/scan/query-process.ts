@@ -12,7 +12,7 @@ import type { DeclaredTable } from "../system-tables/system-tables.ts";
 import type { Confinement } from "../../io/confinement/confinement.ts";
 import { startConfined } from "./confined-process.ts";
 import { outputFolder } from "./process-folders.ts";
-import type { ChildMessage, ServerMessage } from "./protocol.ts";
+import type { ChildMessage, QueryProgress, ServerMessage } from "./protocol.ts";
 import { checkedData } from "../stream/result-body.ts";
 import type { Spooled } from "../stream/spool.ts";
 
@@ -40,6 +40,9 @@ const OVERHEAD_BYTES = 768 * 1024 * 1024;
 const START_TIMEOUT_MS = 30_000;
 const KEPT_STDERR_CHARS = 2_000;
 
+/** What ends a message's turn. */
+type Answer = Exclude<ChildMessage, { kind: "progress" }>;
+
 export class QueryProcess {
   /** See `process-folders.ts`. */
   readonly folder: string;
@@ -47,7 +50,7 @@ export class QueryProcess {
   readonly #child: ChildProcess;
   readonly #ended = Promise.withResolvers<void>();
   readonly #exited = Promise.withResolvers<void>();
-  #waiting: PromiseWithResolvers<ChildMessage> | undefined;
+  #waiting: PromiseWithResolvers<Answer> | undefined;
   #death: Error | undefined;
   #stderr = "";
   #isLow = false;
@@ -57,6 +60,8 @@ export class QueryProcess {
   /** The answer to a message is due. */
   #isAsked = false;
   #recovery: PromiseWithResolvers<boolean> | undefined;
+  /** Who is told how far the query is. */
+  #onProgress: ((progress: QueryProgress) => void) | undefined;
   #rssBytes = 0;
 
   constructor(options: ProcessOptions) {
@@ -106,11 +111,15 @@ export class QueryProcess {
     return this.#cancelled !== undefined;
   }
 
-  /** Sends a message and waits for the answer. Rejects with the query's error, or with why it or the process ended. */
-  async ask(message: ServerMessage): Promise<ChildMessage> {
+  /**
+   * Sends a message and waits for the answer; meanwhile `onProgress` is told how far the query is. Rejects with the query's
+   * error, or with why it or the process ended.
+   */
+  async ask(message: ServerMessage, onProgress?: (progress: QueryProgress) => void): Promise<Answer> {
     if (this.#cancelled !== undefined) throw this.#cancelled;
     const next = this.#next();
     this.#isAsked = true;
+    this.#onProgress = onProgress;
     this.#send(message);
     const answer = await next;
     if (answer.kind === "failed") {
@@ -150,9 +159,14 @@ export class QueryProcess {
     }
   }
 
-  /** An answer: for who waits, or the last of a query that was cancelled. */
+  /** Progress, or an answer: for who waits, or the last of a query that was cancelled. */
   #hear(message: ChildMessage): void {
+    if (message.kind === "progress") {
+      if (this.#cancelled === undefined && this.#waiting !== undefined) this.#onProgress?.(progressOf(message));
+      return;
+    }
     this.#isAsked = false;
+    this.#onProgress = undefined;
     if (message.kind === "done" || message.kind === "failed") this.#rssBytes = message.rssBytes;
     if (this.#cancelled === undefined) this.#settle((waiting) => waiting.resolve(message));
     // It was parsed, and never run.
@@ -224,13 +238,13 @@ export class QueryProcess {
     this.kill(reason);
   }
 
-  #next(): Promise<ChildMessage> {
-    this.#waiting = Promise.withResolvers<ChildMessage>();
+  #next(): Promise<Answer> {
+    this.#waiting = Promise.withResolvers<Answer>();
     if (this.#death !== undefined) this.#waiting.reject(this.#death);
     return this.#waiting.promise;
   }
 
-  #settle(settle: (waiting: PromiseWithResolvers<ChildMessage>) => void): void {
+  #settle(settle: (waiting: PromiseWithResolvers<Answer>) => void): void {
     const waiting = this.#waiting;
     this.#waiting = undefined;
     if (waiting !== undefined) settle(waiting);
@@ -263,6 +277,12 @@ export class QueryProcess {
     if (outOfMemory) return budgetError("memory_bytes", memoryBytes, memoryBytes);
     return new EngineError("query_failed", `the query process ended with ${signal ?? `code ${code}`}`);
   }
+}
+
+/** Numbers that the process tells may be anybody's word. */
+function progressOf({ percent, spillBytes }: QueryProgress): QueryProgress {
+  const isShare = typeof percent === "number" && percent >= 0 && percent <= 100;
+  return { ...(isShare && { percent }), spillBytes: Number.isSafeInteger(spillBytes) ? Math.max(0, spillBytes) : 0 };
 }
 
 function threadsOf(pid: number): number[] {

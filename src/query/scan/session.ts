@@ -197,6 +197,14 @@ export class QuerySession {
     return true;
   }
 
+  /** How much of the scan is done, 0 to 100; undefined where DuckDB does not know, or nothing runs. */
+  percent(): number | undefined {
+    const connection = this.#query?.connection;
+    if (connection === undefined) return undefined;
+    const { percentage } = this.#options.duckdb.query_progress(connection);
+    return percentage < 0 ? undefined : Math.min(100, Math.round(percentage));
+  }
+
   /** Closes the open query, if one is. */
   drop(): void {
     const query = this.#query;

@@ -47,6 +47,11 @@ export class UsageMeter {
     }
   }
 
+  /** The most that was spilled at one time so far. */
+  get spillBytes(): number {
+    return this.#spillBytes;
+  }
+
   usage(data: Spooled): QueryUsage {
     const { user, system } = process.cpuUsage(this.#cpu);
     return {

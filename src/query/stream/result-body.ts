@@ -67,6 +67,8 @@ class ResultFile implements AsyncIterableIterator<Uint8Array> {
     this.#signal.throwIfAborted();
     if (this.#closed !== undefined) return { done: true, value: undefined };
     const value = await (this.#reading ?? this.#read());
+    // Somebody ended the query meanwhile: what the client has must not look whole.
+    this.#signal.throwIfAborted();
     if (value.byteLength === 0 || this.#closed !== undefined) {
       await this.#close();
       return { done: true, value: undefined };

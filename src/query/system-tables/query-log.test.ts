@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { ANONYMOUS, type Caller } from "../../auth/caller.ts";
 import { ManualClock } from "../../core/clock.ts";
@@ -12,7 +13,7 @@ function harness(slowMs = 0) {
   const clock = new ManualClock();
   const lines: Line[] = [];
   const log = createLog("info", { write: (line: string) => void lines.push(JSON.parse(line) as Line) });
-  const queries = new QueryLog({ clock, log, slowMs, metrics: createMetrics() });
+  const queries = new QueryLog({ clock, log, slowMs, metrics: createMetrics(), newId: randomUUID });
   const run = (
     options: Partial<{ database: string; text: string; error: unknown; exists: boolean; caller: Caller }> = {},
   ) => {

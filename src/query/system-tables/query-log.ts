@@ -1,7 +1,9 @@
 import { QUERY_LOG_METRICS } from "./metrics.ts";
-import { ownerFilterWithin, ownerOf, type Asker } from "../../auth/owner.ts";
+import { mayUseDatabase } from "../../auth/caller.ts";
+import { mayReachWithin, ownerFilterWithin, ownerOf, type Asker } from "../../auth/owner.ts";
 import type { Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
+import type { IdSource } from "../../core/ids.ts";
 import type { Log } from "../../core/log.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import { foldName } from "../../core/names.ts";
@@ -13,10 +15,14 @@ import { foldName } from "../../core/names.ts";
  * flood of them cannot push out the records that would explain it.
  */
 export type QueryRecord = {
+  /** The client's, or one that was made for it. */
+  readonly id: string;
   readonly requestId: string;
   readonly database: string;
   /** Who asked: see `auth/owner.ts`. */
   readonly owner: string;
+  /** The same for people. */
+  readonly subject: string;
   readonly startedAtMs: number;
   /** The first `MAX_TEXT_BYTES` of the query, as it was sent. */
   readonly text: string;
@@ -42,12 +48,31 @@ export type QueryFigures = {
   extentsTotal?: number;
   extentsRead?: number;
   rowsRead?: number;
+  /** Of the extents that the plan reads, and of those among them that are on this machine by now. */
+  bytesPlanned?: number;
+  bytesReady?: number;
+  /** Requested from the object store. */
   bytesRead?: number;
   cacheHits?: number;
   /** CPU time of the query process, all threads. */
   cpuMs?: number;
+  /** The most that its process has grown by for it, as seen from outside. */
+  memoryBytes?: number;
   /** The most that was spilled to disk at one time, as sampled. */
   spillBytes?: number;
+  /** Of the scan, 0 to 100, where DuckDB knows it. */
+  percent?: number;
+};
+
+/** A query as it is at the moment. */
+export type QueryState = {
+  record: Readonly<QueryRecord>;
+  /** Until the client has the answer. */
+  isRunning: boolean;
+  /** Of one that runs. */
+  stage: QueryStage | undefined;
+  /** From the start until now, or until the answer could begin. */
+  elapsedMs: number;
 };
 
 /** Follows one query through its stages. */
@@ -57,10 +82,12 @@ export type QueryTrace = {
   /** Ends the stage before. */
   enter(stage: QueryStage): void;
   add(figures: QueryFigures): void;
+  /** Has figures that change asked for, as long as the query runs, whenever somebody looks. */
+  follow(figures: () => QueryFigures): void;
   /** The answer can begin, or there is none; says so in the slow-query log where it took long. */
   end(error?: unknown): void;
-  /** The client has read the answer, or left. */
-  streamed(): void;
+  /** The client has read the answer, or left; or somebody ended the query, and why. */
+  streamed(error?: unknown): void;
 };
 
 export type QueryLogOptions = {
@@ -69,6 +96,7 @@ export type QueryLogOptions = {
   /** Queries that take at least this long are logged; 0 for none. */
   slowMs: number;
   metrics: Metrics;
+  newId: IdSource;
 };
 
 /** Records kept per database. */
@@ -81,6 +109,7 @@ const MAX_HELD_BYTES = 16 * 1024 * 1024;
 
 /** What is told of a query when it begins. */
 type LoggedQuery = {
+  queryId?: string | undefined;
   requestId: string;
   database: string;
   text: string;
@@ -89,12 +118,19 @@ type LoggedQuery = {
   tailing?: unknown;
 };
 
+/** Has a query end early, with that error. */
+type End = (reason: EngineError) => void;
+
+type Running = { trace: Trace; end: End };
+
 type Held = { records: QueryRecord[]; bytes: number };
 
 export class QueryLog {
   readonly #options: QueryLogOptions;
   /** By folded name, the one used last at the end. */
   readonly #databases = new Map<string, Held>();
+  /** By owner and id: a caller's ids mean queries of that caller, so nobody can take or try those of others. */
+  readonly #running = new Map<string, Running>();
   #bytes = 0;
 
   constructor(options: QueryLogOptions) {
@@ -103,20 +139,61 @@ export class QueryLog {
 
   /**
    * Begins a record, in the stage `queue`; it is in the list once the query has a process, or failed without. One for live
-   * tails is not: they are many, and nobody's own.
+   * tails is not: they are many, and nobody's own. Throws `conflict` while another query of the caller has the id, on
+   * this node: nodes do not wait for each other to begin a query.
    */
-  start(query: LoggedQuery): QueryTrace {
+  start(query: LoggedQuery, end: End = () => {}): QueryTrace {
+    const owner = ownerOf(query.caller);
+    const id = query.queryId ?? this.#options.newId();
+    const key = keyOf(owner, id);
+    if (this.#running.has(key)) {
+      throw new EngineError("conflict", `your query ${id} is still running: end it, or give this one another id`);
+    }
     const record: QueryRecord = {
+      id,
       requestId: query.requestId,
       database: query.database,
-      owner: ownerOf(query.caller),
+      owner,
+      subject: query.caller.subject,
       startedAtMs: this.#options.clock.nowMs(),
       text: firstBytes(query.text, MAX_TEXT_BYTES),
       language: query.language ?? "sql",
       outcome: "running",
       stagesMs: {},
     };
-    return new Trace(this.#options, record, () => query.tailing === undefined && this.#keep(record));
+    if (query.tailing !== undefined) return new Trace(this.#options, record, { keep: () => {}, gone: () => {} });
+    const gone = (): void => void this.#running.delete(key);
+    const trace = new Trace(this.#options, record, { keep: () => this.#keep(record), gone });
+    this.#running.set(key, { trace, end });
+    return trace;
+  }
+
+  /** The queries that the asker may see: those that run, the oldest first, then those that are over, the newest first. */
+  states(asker: Asker): QueryState[] {
+    const running = [...this.#running.values()].map(({ trace }) => trace.state());
+    const isRunning = new Set(running.map(({ record }) => record));
+    const kept = Array.from(this.#databases.values(), ({ records }) => records).flat();
+    const over = kept.filter((record) => !isRunning.has(record)).map(stateOfEnded);
+    over.sort((a, b) => b.record.startedAtMs - a.record.startedAtMs);
+    return [...running, ...over].filter(({ record }) => maySee(asker, record));
+  }
+
+  /**
+   * The query of that id: the caller's own, or else one of somebody whose queries the caller may see; one that runs, or
+   * else the last one.
+   */
+  state(asker: Asker, id: string): QueryState | undefined {
+    const known = this.states(asker).filter(({ record }) => record.id === id);
+    const own = ownerOf(asker);
+    return known.find(({ record }) => record.owner === own) ?? known[0];
+  }
+
+  /** Ends the query of that id that `state` shows; undefined where it does not run. */
+  end(asker: Asker, id: string, reason: EngineError): QueryRecord | undefined {
+    const state = this.state(asker, id);
+    if (state === undefined || !state.isRunning) return undefined;
+    this.#running.get(keyOf(state.record.owner, id))?.end(reason);
+    return state.record;
   }
 
   /** Whether there are records of a database. */
@@ -168,20 +245,42 @@ export class QueryLog {
   }
 }
 
+function keyOf(owner: string, id: string): string {
+  return `${owner}\0${id}`;
+}
+
+/** As in `system.queries`: callers see their own, admins those of everybody, all of them of databases that they may use. */
+function maySee(asker: Asker, { owner, database }: QueryRecord): boolean {
+  return mayUseDatabase(asker, database) && mayReachWithin(asker, owner);
+}
+
+function stateOfEnded(record: QueryRecord): QueryState {
+  return { record, isRunning: false, stage: undefined, elapsedMs: record.totalMs ?? 0 };
+}
+
+/** What happens to the record besides. */
+type Fate = {
+  /** It goes into the list. */
+  keep: () => void;
+  /** The query is over, and its client has the answer. */
+  gone: () => void;
+};
+
 class Trace implements QueryTrace {
   readonly #options: QueryLogOptions;
   readonly #record: QueryRecord;
-  readonly #keep: () => void;
+  readonly #fate: Fate;
   readonly #startedMs: number;
   #stage: QueryStage | undefined = "queue";
   #stageMs: number;
   #exists = false;
   #kept = false;
+  #figures: (() => QueryFigures) | undefined;
 
-  constructor(options: QueryLogOptions, record: QueryRecord, keep: () => void) {
+  constructor(options: QueryLogOptions, record: QueryRecord, fate: Fate) {
     this.#options = options;
     this.#record = record;
-    this.#keep = keep;
+    this.#fate = fate;
     this.#startedMs = options.clock.monotonicMs();
     this.#stageMs = this.#startedMs;
   }
@@ -196,29 +295,50 @@ class Trace implements QueryTrace {
     this.#keepOnce();
   }
 
+  state(): QueryState {
+    this.#refresh();
+    const elapsedMs = this.#record.totalMs ?? this.#options.clock.monotonicMs() - this.#startedMs;
+    return { record: this.#record, isRunning: true, stage: this.#stage, elapsedMs };
+  }
+
   add(figures: QueryFigures): void {
     Object.assign(this.#record, figures);
   }
 
+  follow(figures: () => QueryFigures): void {
+    this.#refresh();
+    this.#figures = figures;
+  }
+
+  #refresh(): void {
+    if (this.#figures !== undefined) this.add(this.#figures());
+  }
+
   end(error?: unknown): void {
     if (this.#record.totalMs !== undefined) return;
-    const outcome = error === undefined ? "ok" : error instanceof EngineError ? error.code : "internal";
+    const outcome = error === undefined ? "ok" : outcomeOf(error);
     const nowMs = this.#leave();
+    this.#refresh();
+    this.#figures = undefined;
     this.#record.totalMs = nowMs - this.#startedMs;
     this.#record.outcome = outcome;
     this.#stage = error === undefined ? "stream" : undefined;
     if (outcome !== "too_many_requests") this.#keepOnce();
+    if (error !== undefined) this.#fate.gone();
     this.#logIfSlow();
   }
 
-  streamed(): void {
-    if (this.#stage === "stream") this.#leave();
+  streamed(error?: unknown): void {
+    if (this.#stage !== "stream") return;
+    if (error !== undefined) this.#record.outcome = outcomeOf(error);
+    this.#leave();
+    this.#fate.gone();
   }
 
   #keepOnce(): void {
     if (this.#kept || !this.#exists) return;
     this.#kept = true;
-    this.#keep();
+    this.#fate.keep();
   }
 
   /** Books the time of the stage that ends now. */
@@ -244,6 +364,10 @@ class Trace implements QueryTrace {
     const totals = { ...rest, totalMs: Math.round(totalMs), stagesMs: stages };
     log.warn({ ...totals, text: firstBytes(text, MAX_LOGGED_BYTES) }, "slow query");
   }
+}
+
+function outcomeOf(error: unknown): string {
+  return error instanceof EngineError ? error.code : "internal";
 }
 
 /** At most that many bytes of UTF-8, never half a character. */

@@ -253,5 +253,7 @@ function queryRow(record: QueryRecord): SystemRow {
     cpu_ms: record.cpuMs,
     total_ms: record.totalMs,
     ...Object.fromEntries(stages.map((stage) => [`${stage}_ms`, stagesMs[stage]])),
+    query_id: record.id,
+    memory_bytes: record.memoryBytes,
   };
 }

@@ -77,6 +77,9 @@ const OWN_TABLES = {
     ...longs("cache_hits", "spill_bytes"),
     ...reals("cpu_ms", "total_ms", "queue_ms", "translate_ms", "parse_ms", "plan_ms", "fetch_ms", "scan_ms"),
     ...reals("stream_ms"),
+    // As clients name it, and the routes about running queries.
+    ...texts("query_id"),
+    ...longs("memory_bytes"),
   ],
   "system.staged": [
     // `pending` or `damaged`.

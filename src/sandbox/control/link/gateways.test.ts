@@ -5,7 +5,8 @@ import { ManualClock } from "../../../core/clock.ts";
 import { uuidV7Source } from "../../../core/ids.ts";
 import { silentLog } from "../../../core/log.ts";
 import { systemRandom } from "../../../core/random.ts";
-import { advertisedUrl, Gateways } from "./gateways.ts";
+import { advertisedUrl } from "../../../config/advertised-url.ts";
+import { Gateways } from "./gateways.ts";
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 

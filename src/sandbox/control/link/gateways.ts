@@ -1,5 +1,3 @@
-import { hostname } from "node:os";
-import { formatAddress, type Address } from "../../../config/kinds.ts";
 import { NOW, type RecordStore } from "../../../db/records.ts";
 import type { Clock, TimerHandle } from "../../../core/clock.ts";
 import { messageOf } from "../../../core/errors.ts";
@@ -115,14 +113,4 @@ export class Gateways implements Service {
 /** Each once: a process that was started again has the address of the one before. */
 function urlsOf(rows: readonly Record<string, unknown>[]): string[] {
   return [...new Set(rows.map((row) => textOf(row, "url")))];
-}
-
-/**
- * Where others reach a process that listens there: by the host's name where it listens to all addresses. An address of
- * this machine alone is good for nodes on it. Undefined for a port that is not known before the server listens.
- */
-export function advertisedUrl({ host, port }: Address, isTls: boolean): string | undefined {
-  if (port === 0) return undefined;
-  const isAny = host === "0.0.0.0" || host === "::";
-  return `${isTls ? "https" : "http"}://${formatAddress({ host: isAny ? hostname() : host, port })}`;
 }
