@@ -13,6 +13,7 @@ import { canLend } from "../src/query/scan/lend-files.ts";
 import { availableMemoryBytes } from "../src/query/budgets/memory-limit.ts";
 import { QueryAudit } from "../src/query/query-audit.ts";
 import type { QueryProcesses } from "../src/query/contract/engines.ts";
+import type { QueryChecker } from "../src/query/contract/check.ts";
 import type { RunningQueries } from "../src/query/contract/running.ts";
 import type { EngineRegistry } from "../src/query/engines/registry.ts";
 import type { QueryService } from "../src/query/contract/query.ts";
@@ -30,7 +31,7 @@ export async function createQuery(
   parts: Parts,
   storage: Storage,
   engines?: Pick<EngineRegistry, "names">,
-): Promise<{ service: QueryProcesses & RunningQueries; confinement: string }> {
+): Promise<{ service: QueryProcesses & RunningQueries & QueryChecker; confinement: string }> {
   const systemTables = await contributed(parts.features, (feature) => feature.systemTables?.());
   checkDeclared(systemTables);
   const { log, metrics, clock, newId, cleanup } = parts;

@@ -535,6 +535,7 @@ async function buildAnswers(
         ...storage,
         query: service,
         running: service,
+        checker: service,
         nodes,
         remote,
         tails,

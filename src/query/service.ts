@@ -1,7 +1,7 @@
 import { QUERY_METRICS } from "./metrics.ts";
 import { mayUseDatabase } from "../auth/caller.ts";
 import { SnapshotHolds } from "../catalog/snapshot-holds.ts";
-import type { TimerHandle } from "../core/clock.ts";
+import { withTimeLimit, type TimerHandle } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
@@ -20,6 +20,8 @@ import {
   type FollowedQuery,
   type RunningQueries,
 } from "./contract/running.ts";
+import { CHECK_WALL_MS, checkIn, wrong } from "./check.ts";
+import type { CheckRequest, QueryCheck, QueryChecker } from "./contract/check.ts";
 import { converted } from "./conversion.ts";
 import { createExtentFetcher } from "./fetch/fetch.ts";
 import type { QueryAudit } from "./query-audit.ts";
@@ -67,7 +69,8 @@ export type QueryServiceOptions = AttemptDeps & {
 };
 
 export type ClosableQueryService = QueryProcesses &
-  RunningQueries & {
+  RunningQueries &
+  QueryChecker & {
     /** Kills what runs. */
     close(): Promise<void>;
   };
@@ -77,6 +80,7 @@ export function createQueryService(options: QueryServiceOptions): ClosableQueryS
   return {
     run: (request) => service.run(request),
     convert: (conversion) => service.convert(conversion),
+    check: (request) => service.check(request),
     states: (asker) => service.queryLog.states(asker),
     state: (asker, id) => service.queryLog.state(asker, id),
     end: (ender, id) => service.end(ender, id),
@@ -279,6 +283,37 @@ class Queries {
     } finally {
       permit.leave();
       queriesRunning.set(this.#admission.state.inFlight);
+    }
+  }
+
+  /** See `QueryChecker`. */
+  async check(request: CheckRequest): Promise<QueryCheck> {
+    const { catalog, clock, pool } = this.#options;
+    const { database, caller } = request;
+    const isKnown = mayUseDatabase(caller, database) && (database === "default" || (await catalog.database(database)));
+    if (isKnown === false || isKnown === undefined) throw await databaseNotFound(catalog, request);
+    const budget = loweredBudget(this.#options, { wallMs: CHECK_WALL_MS });
+    const permit = this.#admission.enter({ tenant: tenantOf(request), memoryBytes: budget.memoryBytes });
+    const late = (): Error => budgetError("wall_clock_ms", budget.wallMs, budget.wallMs);
+    try {
+      return await withTimeLimit(clock, { ms: budget.wallMs, late, signal: request.signal }, async (stop) => {
+        const bounds = { signal: stop, memoryBytes: budget.memoryBytes };
+        let kql: KqlQuery | undefined;
+        try {
+          kql = request.language === "kql" ? await KqlQuery.translate(this.#options, request, bounds) : undefined;
+        } catch (error) {
+          return wrong(error, request);
+        }
+        await permit.reserve(stop);
+        const child = await pool.lease(stop);
+        try {
+          return await checkIn(child, request, kql, { ...this.#options, ...this.#tools, permit, budget, stop });
+        } finally {
+          pool.release(child);
+        }
+      });
+    } finally {
+      permit.leave();
     }
   }
 

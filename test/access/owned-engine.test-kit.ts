@@ -489,6 +489,7 @@ const OF_BROWSERS = "for browsers that a provider sends back: the unguessable st
 
 /** Those that do neither: why. */
 export const ENGINE_ROUTES_WITHOUT: Readonly<Record<string, string>> = {
+  "POST /v1/query/check": "a query that does not run: it reads no rows, of nothing",
   "GET /health": OF_THE_PROCESS,
   "GET /metrics": OF_THE_PROCESS,
   "GET /docs": OF_THE_PROCESS,

@@ -70,6 +70,7 @@ describe("service routes", () => {
       "/health",
       "/metrics",
       "/v1/query",
+      "/v1/query/check",
       "/v1/queries",
       "/v1/queries/{id}",
       "/v1/tail",

@@ -53,6 +53,8 @@ export type KqlFailure = {
   message: string;
   line?: number;
   column?: number;
+  /** Of what is meant from there on, in UTF-16 units, where the language service says so. */
+  length?: number;
   suggestion?: string;
 };
 

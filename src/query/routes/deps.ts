@@ -6,6 +6,7 @@ import type { Metrics } from "../../core/metrics.ts";
 import type { Fabric } from "../../fabric/fabric.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
 import type { QueryProcesses } from "../contract/engines.ts";
+import type { QueryChecker } from "../contract/check.ts";
 import type { OtherNodes } from "../contract/nodes.ts";
 import type { RunningQueries } from "../contract/running.ts";
 import type { RemoteJobs } from "../engines/remote-jobs.ts";
@@ -17,6 +18,7 @@ import type { Tails } from "../tail/tails.ts";
 export type QueryDeps = {
   query: QueryProcesses;
   running: RunningQueries;
+  checker: QueryChecker;
   nodes: OtherNodes;
   remote: RemoteQueries;
   catalog: Catalog;

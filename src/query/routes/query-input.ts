@@ -20,10 +20,12 @@ export function queryInput(request: HttpRequest, text: string, language: QueryLa
     input.parameters,
     headers.map((name) => [name.slice(HEADER.length), request.header(name) ?? ""] as const),
   );
-  if (text.trim() === "") throw new EngineError("parse_error", "the query text is empty");
+  if (text.trim() === "") throw new EngineError("parse_error", EMPTY);
   refuseParameters(input);
   return input;
 }
+
+const EMPTY = "the query text is empty";
 
 function refuseParameters({ language, parameters }: QueryInput): void {
   if (language !== "kql" || parameters.size === 0) return;
@@ -41,6 +43,22 @@ export function textInput(request: HttpRequest, bytes: Uint8Array, language: Que
  * `{"query": "…", "language": "kql"}`.
  */
 export function jsonInput(request: HttpRequest, bytes: Uint8Array): QueryInput {
+  const { query, ...rest } = fieldsOf(bytes, ["query", "language", "params"]);
+  const { text, language } = textOfQuery(query, rest["language"]);
+  return withParams(queryInput(request, text, language), rest["params"]);
+}
+
+/** The same with `database`, for a check; the text may be empty, which is for the check to say. */
+export function checkInput(request: HttpRequest, bytes: Uint8Array): QueryInput & { database: string } {
+  const { query, database = "default", ...rest } = fieldsOf(bytes, ["query", "language", "params", "database"]);
+  if (typeof database !== "string") throw refused("database: is the name of a database");
+  const { text, language } = textOfQuery(query, rest["language"]);
+  const input: QueryInput =
+    text.trim() === "" ? { text, language, parameters: new Map() } : queryInput(request, text, language);
+  return { ...withParams(input, rest["params"]), database };
+}
+
+function fieldsOf(bytes: Uint8Array, names: readonly string[]): Record<string, unknown> {
   const text = textOf(bytes);
   // Counted before each of its integers is read anew, which takes far longer.
   if (hasMoreValues(parsed(text), MAX_VALUES)) {
@@ -48,13 +66,20 @@ export function jsonInput(request: HttpRequest, bytes: Uint8Array): QueryInput {
   }
   const body = parsed(text, exactInteger as (key: string, value: unknown) => unknown);
   if (!isObject(body)) throw refused("the body is a JSON object with `query`, and `params` where it has parameters");
-  const { query, params = {}, language = "sql", ...others } = body;
-  const [unknown] = Object.keys(others);
-  if (unknown !== undefined)
-    throw refused(`${unknown.slice(0, 100)}: there is no such field, only \`query\`, \`language\` and \`params\``);
+  const unknown = Object.keys(body).find((name) => !names.includes(name));
+  if (unknown === undefined) return body;
+  const shown = names.map((name) => `\`${name}\``);
+  const list = `${shown.slice(0, -1).join(", ")} and ${shown.at(-1) ?? ""}`;
+  throw refused(`${unknown.slice(0, 100)}: there is no such field, only ${list}`);
+}
+
+function textOfQuery(query: unknown, language: unknown = "sql"): { text: string; language: QueryLanguage } {
   if (typeof query !== "string") throw refused("query: is the text of one query");
   if (language !== "sql" && language !== "kql") throw refused("language: is `sql` or `kql`");
-  const input = queryInput(request, query, language);
+  return { text: query, language };
+}
+
+function withParams(input: QueryInput, params: unknown = {}): QueryInput {
   const isList = Array.isArray(params);
   if (!isList && !isObject(params)) throw refused("params: is an object of values by name, or an array of them");
   const named = isList ? params.map((value, i) => [String(i + 1), value] as const) : Object.entries(params);

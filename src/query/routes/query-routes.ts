@@ -1,3 +1,4 @@
+import { checkQueryRoute } from "./check.ts";
 import { cancelExportRoute, createExportRoute, downloadExportRoute, getExportRoute } from "./exports.ts";
 import { endQueryRoute, getQueryRoute, listQueriesRoute } from "./queries.ts";
 import { queryByAddressRoute, queryRoute } from "./query.ts";
@@ -13,6 +14,7 @@ import { tailRoute } from "./tail.ts";
 export const QUERY_ROUTES = [
   queryRoute,
   queryByAddressRoute,
+  checkQueryRoute,
   listQueriesRoute,
   getQueryRoute,
   endQueryRoute,

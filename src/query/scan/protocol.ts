@@ -7,7 +7,7 @@ import type { RowSelection } from "../parse/row-condition.ts";
 import type { Needs } from "../resolve/needs.ts";
 import type { ResultFormat } from "../stream/formats.ts";
 import type { Spooled } from "../stream/spool.ts";
-import type { SystemTableFile } from "../system-tables/system-tables.ts";
+import type { SystemTableFile, SystemTableName } from "../system-tables/system-tables.ts";
 import type { QueryUsage } from "./usage.ts";
 
 /**
@@ -19,6 +19,11 @@ import type { QueryUsage } from "./usage.ts";
  *     run {tables} or drop     →
  *                              ←     progress, any number of times
  *                              ←     done {file, rows}       or failed;  dropped
+ *
+ *     parse {text}             →
+ *                              ←     needs {tables}          or failed
+ *     describe {tables}        →
+ *                              ←     described {columns}     or failed
  *
  *     convert {rows}           →
  *                              ←     done {file, rows}       or failed
@@ -63,6 +68,12 @@ export type RunRequest = {
   maxRows?: number | undefined;
 };
 
+/** The open query is bound over tables without rows, and forgotten. */
+export type DescribeRequest = Pick<RunRequest, "tables" | "listed"> & {
+  kind: "describe";
+  system: readonly SystemTableName[];
+};
+
 /** Rows that another program has answered with become an answer of ours. */
 export type ConvertRequest = {
   kind: "convert";
@@ -72,7 +83,13 @@ export type ConvertRequest = {
   maxRows?: number | undefined;
 };
 
-export type ServerMessage = ParseRequest | RunRequest | ConvertRequest | { kind: "drop" } | { kind: "cancel" };
+export type ServerMessage =
+  | ParseRequest
+  | RunRequest
+  | DescribeRequest
+  | ConvertRequest
+  | { kind: "drop" }
+  | { kind: "cancel" };
 
 export type ChildMessage =
   | { kind: "ready" }
@@ -80,6 +97,8 @@ export type ChildMessage =
   | Parsed
   | Done
   | { kind: "dropped" }
+  /** With their types as clients are told them; undefined where rows decide which there are. */
+  | { kind: "described"; columns: readonly { name: string; type: string }[] | undefined }
   | {
       kind: "failed";
       error: ErrorRecord;

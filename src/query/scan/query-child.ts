@@ -70,6 +70,8 @@ async function answer({ session, meter }: Running, message: Turn): Promise<Child
         const done = await meter.sample(() => session.convert(message));
         return { kind: "done", ...done, rssBytes: process.memoryUsage.rss(), usage: meter.usage(done.data) };
       }
+      case "describe":
+        return { kind: "described", columns: await session.describe(message) };
       case "drop":
         session.drop();
         return { kind: "dropped" };

@@ -2,7 +2,7 @@ import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { nextTurn } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
-import { prepareOne, quoteText, runOne, type Connection } from "../../io/duckdb/duckdb.ts";
+import { prepareOne, quoteText, runOne, type Connection, type DuckDb } from "../../io/duckdb/duckdb.ts";
 import { cteName } from "../resolve/bound-names.ts";
 import { checkQuery, type CheckedQuery } from "../resolve/check.ts";
 import { asEngineError, isInQuery, readDuckDbError } from "../errors/duckdb-error.ts";
@@ -14,7 +14,7 @@ import type { PrintedTree } from "../parse/print-tree.ts";
 import { inputFolder, outputFolder } from "./process-folders.ts";
 import type { OutputColumn } from "../../io/duckdb/projection.ts";
 import { foreignQuery } from "./foreign-rows.ts";
-import type { ConvertRequest, Done, ParseRequest, RunRequest, TranslatedText } from "./protocol.ts";
+import type { ConvertRequest, DescribeRequest, Done, ParseRequest, RunRequest, TranslatedText } from "./protocol.ts";
 import type { Needs } from "../resolve/needs.ts";
 import type { TableShape } from "../contract/tables.ts";
 import { QuerySpaces, type QuerySpace, type SpaceOptions } from "./query-space.ts";
@@ -24,7 +24,15 @@ import { parseTree, SqlParser, type SqlContext } from "../parse/sql-tree.ts";
 import { openPivot, peel, type OpenPivot, type Statement } from "../parse/statement.ts";
 import { conditionQuery, inWhere } from "../parse/row-condition.ts";
 import { isSystemUse, systemTablesOf } from "../resolve/system-mentions.ts";
-import { columnsOf, systemTableNamed, systemView, systemViews } from "../system-tables/system-tables.ts";
+import { resultType } from "../../io/duckdb/result-type.ts";
+import {
+  columnsOf,
+  systemTableNamed,
+  systemView,
+  systemViews,
+  type SystemTableFile,
+  type SystemTableName,
+} from "../system-tables/system-tables.ts";
 import { typeHint } from "../errors/type-hint.ts";
 import { QueryRefused, textOf, type JsonObject } from "../parse/tree.ts";
 import { storedTimesOf, type StoredView } from "./stored-times.ts";
@@ -166,6 +174,26 @@ export class QuerySession {
     }
   }
 
+  /** Binds the open query over tables without rows, which closes it: the columns of its answer. Throws `EngineError`. */
+  async describe(request: DescribeRequest): Promise<{ name: string; type: string }[] | undefined> {
+    const query = this.#query;
+    if (query === undefined) throw new Error("describe without parse");
+    const shapes = shapesOf(request);
+    try {
+      await this.#createViews(query, request);
+      // Its columns are values that it finds.
+      if (query.pivot !== undefined) return undefined;
+      const { duckdb } = this.#options;
+      const { result } = await this.#bound(query, request, query.texts ?? printing(query, shapes));
+      const columns = query.statement.explain === undefined ? result : explainColumns(duckdb);
+      return columns.map(({ name, type }) => ({ name, type: resultType(duckdb, type) }));
+    } catch (error) {
+      throw await this.#clientError(error, query, shapes);
+    } finally {
+      this.drop();
+    }
+  }
+
   /** Casts rows of another program to the types of their columns. Throws `EngineError`. */
   async convert({ rows, format, memoryBytes, maxRows }: ConvertRequest): Promise<Answered> {
     const { folder, duckdb } = this.#options;
@@ -228,7 +256,10 @@ export class QuerySession {
     await this.#spaces.limitMemory(memoryBytes);
   }
 
-  async #createViews({ connection, checked, needs }: OpenQuery, request: RunRequest): Promise<void> {
+  async #createViews(
+    { connection, checked, needs }: OpenQuery,
+    request: Pick<RunRequest, "tables" | "listed"> & { system: readonly (SystemTableFile | SystemTableName)[] },
+  ): Promise<void> {
     const { duckdb } = this.#options;
     for (const i of needs.keys()) {
       const table = request.tables[i];
@@ -244,7 +275,11 @@ export class QuerySession {
   }
 
   /** Those that the text reads. */
-  async #createStoredViews({ connection }: OpenQuery, { tables }: RunRequest, sql: string): Promise<void> {
+  async #createStoredViews(
+    { connection }: OpenQuery,
+    { tables }: Pick<RunRequest, "tables">,
+    sql: string,
+  ): Promise<void> {
     for (const [i, table] of tables.entries()) {
       const stored = storedTimesOf(table);
       if (stored.length === 0 || !sql.includes(storedView(i))) continue;
@@ -253,12 +288,29 @@ export class QuerySession {
     }
   }
 
-  /** The text that will run, with its columns: the first candidate that DuckDB can bind to the tables. */
+  /** The statement that will run, with the columns of its rows. */
   async #bind(
     query: OpenQuery,
     request: RunRequest,
-    { first, rest }: Texts,
+    texts: Texts,
   ): Promise<{ result: ResultQuery; printed?: PrintedTree }> {
+    const { format, maxRows, pruning } = request;
+    const { result: columns, printed } = await this.#bound(query, request, texts);
+    const { explain } = query.statement;
+    if (explain === undefined) return { result: { columns, sql: printed.sql, format, maxRows }, printed };
+    try {
+      return { result: { ...(await this.#explain(query, `${explain} ${printed.sql}`, pruning)), format } };
+    } catch (error) {
+      throw new Misplaced(error, printed.placeOf);
+    }
+  }
+
+  /** The first candidate that DuckDB can bind to the tables, with its columns. */
+  async #bound(
+    query: OpenQuery,
+    request: Pick<RunRequest, "tables">,
+    { first, rest }: Texts,
+  ): Promise<{ result: OutputColumn[]; printed: PrintedTree }> {
     let failure: { error: Misplaced; isGuess: boolean } | undefined;
     for (let next = await (first ?? rest.next()); next.done !== true; next = await rest.next()) {
       const { printed, isGuess } = next.value;
@@ -266,10 +318,7 @@ export class QuerySession {
         await this.#createStoredViews(query, request, printed.sql);
         const columns = await this.#describe(query, printed.sql);
         checkColumns(this.#options.duckdb, columns, query.translated?.columns);
-        const { explain } = query.statement;
-        const { format, maxRows } = request;
-        if (explain === undefined) return { result: { columns, sql: printed.sql, format, maxRows }, printed };
-        return { result: { ...(await this.#explain(query, `${explain} ${printed.sql}`, request.pruning)), format } };
+        return { result: columns, printed };
       } catch (error) {
         // What is wrong with the first text that rests on no guess is what is wrong with the user's.
         if (failure?.isGuess !== false) failure = { error: new Misplaced(error, printed.placeOf), isGuess };
@@ -308,9 +357,7 @@ export class QuerySession {
         .replaceAll(`${inputFolder(folder)}/`, "")
         .replaceAll("\u001f", ".");
     const values = rows.map(([key, value]) => `(${quoteText(key ?? "")}, ${quoteText(shown(value ?? ""))})`);
-    const type = duckdb.create_logical_type(duckdb.Type.VARCHAR);
-    const columns = ["explain_key", "explain_value"].map((name) => ({ name, type }));
-    return { sql: `VALUES ${values.join(", ")}`, columns };
+    return { sql: `VALUES ${values.join(", ")}`, columns: explainColumns(duckdb) };
   }
 
   async #clientError(
@@ -344,6 +391,11 @@ export class QuerySession {
       tempBytes,
     });
   }
+}
+
+function explainColumns(duckdb: DuckDb): OutputColumn[] {
+  const type = duckdb.create_logical_type(duckdb.Type.VARCHAR);
+  return ["explain_key", "explain_value"].map((name) => ({ name, type }));
 }
 
 /** An error of DuckDB's about a text that was printed: positions in it are positions in that. */
@@ -478,8 +530,9 @@ async function parseStatement(
   return { written: listed.tree, pivot };
 }
 
-function shapesOf(request: RunRequest): TableShape[] {
-  return [...request.tables, ...request.system.map(({ name }) => ({ name, columns: columnsOf(name) }))];
+function shapesOf({ tables, system }: RunRequest | DescribeRequest): TableShape[] {
+  const names = system.map((one) => (typeof one === "string" ? one : one.name));
+  return [...tables, ...names.map((name) => ({ name, columns: columnsOf(name) }))];
 }
 
 function missingExtent(request: RunRequest): EngineError | undefined {

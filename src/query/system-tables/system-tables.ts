@@ -219,9 +219,16 @@ const HIDDEN_COLUMNS: Partial<Record<string, Readonly<Record<string, string>>>> 
   "information_schema.columns": { comment: "COLUMN_COMMENT" },
 };
 
-/** The statements that make the tables visible to a query that names columns of these names, in folded form. */
-export function systemViews(files: readonly SystemTableFile[], named: ReadonlySet<string>): string[] {
-  return files.map(({ name, path }) => {
+/**
+ * The statements that make the tables visible to a query that names columns of these names, in folded form. One without
+ * a file has no rows.
+ */
+export function systemViews(
+  files: readonly (SystemTableFile | SystemTableName)[],
+  named: ReadonlySet<string>,
+): string[] {
+  return files.map((file) => {
+    const name = typeof file === "string" ? file : file.name;
     const columns = columnsOf(name);
     const types = columns.map(({ name: own, type }) => {
       return `${quoteIdentifier(own)}: ${quoteText(fileTypeOf(type.kind))}`;
@@ -234,7 +241,16 @@ export function systemViews(files: readonly SystemTableFile[], named: ReadonlySe
     for (const [hidden, own] of Object.entries(HIDDEN_COLUMNS[name] ?? {})) {
       if (named.has(hidden)) items.push(`${quoteIdentifier(own)} AS ${quoteIdentifier(hidden)}`);
     }
+    const rows =
+      typeof file === "string"
+        ? noRows(columns)
+        : `read_csv(${quoteText(file.path)}, ${CSV_OPTIONS}, columns = {${types.join(", ")}})`;
     return `CREATE TEMP VIEW ${systemView(name)} AS SELECT ${items.join(", ")}
-      FROM read_csv(${quoteText(path)}, ${CSV_OPTIONS}, columns = {${types.join(", ")}})`;
+      FROM ${rows}`;
   });
+}
+
+function noRows(columns: readonly ColumnSpec[]): string {
+  const items = columns.map(({ name, type }) => `CAST(NULL AS ${fileTypeOf(type.kind)}) AS ${quoteIdentifier(name)}`);
+  return `(SELECT ${items.join(", ")} WHERE false)`;
 }

@@ -4,6 +4,7 @@ import { EngineError, type ErrorCode } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import { foldName } from "../../core/names.ts";
 import { formatColumnType } from "../../format/types.ts";
+import type { CheckRequest } from "../contract/check.ts";
 import type { QueryRequest } from "../contract/query.ts";
 import type { TableShape } from "../contract/tables.ts";
 import { TOO_DEEP, type KqlRequest, type KqlTranslation } from "../kql/contract.ts";
@@ -23,10 +24,14 @@ export class TableChanged extends Error {}
 export class KqlQuery {
   readonly translation: KqlTranslation;
   readonly #deps: KqlDeps;
-  readonly #asked: QueryRequest;
+  readonly #asked: QueryRequest | CheckRequest;
   readonly #request: KqlRequest;
 
-  private constructor(deps: KqlDeps, asked: QueryRequest, made: { request: KqlRequest; translation: KqlTranslation }) {
+  private constructor(
+    deps: KqlDeps,
+    asked: QueryRequest | CheckRequest,
+    made: { request: KqlRequest; translation: KqlTranslation },
+  ) {
     this.#deps = deps;
     this.#asked = asked;
     this.#request = made.request;
@@ -34,7 +39,7 @@ export class KqlQuery {
   }
 
   /** Translates the text of the request. Rejects with `EngineError`. */
-  static async translate(deps: KqlDeps, asked: QueryRequest, bounds: TextBounds): Promise<KqlQuery> {
+  static async translate(deps: KqlDeps, asked: QueryRequest | CheckRequest, bounds: TextBounds): Promise<KqlQuery> {
     const { text } = asked;
     refuseNul(text);
     const { tables: names, needsAllTables } = await deps.translator.names(text, bounds);
@@ -99,7 +104,7 @@ const WRONG: ReadonlySet<ErrorCode> = new Set(["parse_error", "invalid_query"]);
 /** The tables that the text names, as they are now. All names only where a wildcard needs them, or a mistake is sure. */
 async function tablesFor(
   catalog: Catalog,
-  { caller, database }: QueryRequest,
+  { caller, database }: QueryRequest | CheckRequest,
   { names, needsAllTables }: { names: readonly string[]; needsAllTables: boolean },
 ): Promise<Pick<KqlRequest, "tables" | "tableNames">> {
   const resolution = await catalog.resolve(database, needsAllTables ? [] : names);

@@ -261,8 +261,12 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
 
 /** Of the text, with the place in it. */
 export class KqlRefusal extends EngineError {
-  constructor({ code, message, ...details }: KqlFailure) {
+  /** Of what is meant from that place on; undefined where that is not said. */
+  readonly length: number | undefined;
+
+  constructor({ code, message, length, ...details }: KqlFailure) {
     super(code, message, details);
+    this.length = length;
   }
 }
 

@@ -152,7 +152,8 @@ function refuseFirst(
   const start = placeWithout(insertions, first.Start);
   const name = request.text.slice(start, start + first.Length);
   const suggestion = suggestionFor(request, name);
-  throw refusal(request.text, { code, message, ...(suggestion !== undefined && { suggestion }) }, start);
+  const length = Math.max(0, Math.min(first.Length, request.text.length - start));
+  throw refusal(request.text, { code, message, length, ...(suggestion !== undefined && { suggestion }) }, start);
 }
 
 const LONGEST = 300;
@@ -191,7 +192,7 @@ const OPERATOR_NAMES =
 /** Places a refusal in the text: lines and columns begin with 1; columns count code points. */
 export function refusal(
   text: string,
-  failure: Pick<KqlRefused["failure"], "code" | "message" | "suggestion">,
+  failure: Pick<KqlRefused["failure"], "code" | "message" | "length" | "suggestion">,
   start?: number,
 ): KqlRefused {
   const message = cut(failure.message);
