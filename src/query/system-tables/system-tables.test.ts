@@ -108,8 +108,8 @@ describe("system tables", () => {
   });
 
   test("in every statement that a table can be in", async () => {
-    expect(await rows("DESCRIBE system.tables")).toHaveLength(9);
-    expect(await rows("SUMMARIZE system.tables")).toHaveLength(9);
+    expect(await rows("DESCRIBE system.tables")).toHaveLength(10);
+    expect(await rows("SUMMARIZE system.tables")).toHaveLength(10);
     expect(await rows("EXPLAIN SELECT * FROM system.tables")).not.toEqual([]);
     expect(await rows("PIVOT system.tables ON name USING any_value(rows) GROUP BY schema_version")).toEqual([
       { schema_version: 1, logs: 3, tables: 1 },
