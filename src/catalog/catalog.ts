@@ -64,6 +64,8 @@ export interface Catalog {
   tables(database: string): Promise<TableRecord[]>;
   /** All tables of all databases, by id: for background duties. */
   allTables(): Promise<TableRecord[]>;
+  /** The tables of a database (of all without one), by name, with the number of their columns instead of the columns. */
+  tableSummaries(database?: string): Promise<TableSummary[]>;
   /**
    * Sets the retention of a table in days, or (undefined) lifts it. Throws `EngineError`: `table_not_found`,
    * `invalid_parameter` for a number of days that no table may have.
@@ -325,6 +327,9 @@ export type TableRecord = {
   /** Seconds after which rows are published for other programs (0: at compaction's own pace); absent where the configuration says. */
   openLagSecs?: number;
 };
+
+/** A table without its columns, which are most of a record. */
+export type TableSummary = Omit<TableRecord, "columns"> & { columnCount: number };
 
 export type Resolution = {
   database: DatabaseRecord;

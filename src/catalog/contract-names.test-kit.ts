@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { LIMITS } from "../core/limits.ts";
+import type { TableRecord } from "./catalog.ts";
 import { aFlush, column, failureOf, type Subject } from "./contract-fixtures.test-kit.ts";
 
 export function namesContract({ catalog, table }: Subject): void {
@@ -28,6 +29,29 @@ export function namesContract({ catalog, table }: Subject): void {
     expect(await catalog().table("logs", "wEB")).toEqual(table);
     expect(await catalog().tables("LOGS")).toEqual([table]);
     expect(table.databaseId).toBe((await catalog().database("logs"))?.id);
+  });
+
+  it("lists tables with the number of their columns, of one database and of all", async () => {
+    const events = await table();
+    const columns = [column("at", "timestamp"), column("Host")];
+    const settings = { retentionDays: 3, clusterBy: ["Host"] };
+    const { table: web } = await catalog().createTable({ database: "Logs", name: "Web", columns, ...settings });
+    await catalog().createTable({ database: "logs", name: "api", columns: [] });
+    await catalog().setInferTypes(web.id, true);
+    const summary = ({ columns: own, ...rest }: TableRecord) => ({ ...rest, columnCount: own.length });
+    expect(await catalog().tableSummaries()).toEqual([events, ...(await catalog().tables("logs"))].map(summary));
+    expect(await catalog().tableSummaries("LOGS")).toEqual((await catalog().tables("logs")).map(summary));
+    for (const unknown of ["nowhere", "a\0b", "\ud800"]) expect(await catalog().tableSummaries(unknown)).toEqual([]);
+    await catalog().addColumns(web.id, [column("late"), column("later")]);
+    const counts = async () => (await catalog().tableSummaries()).map(({ name, columnCount }) => [name, columnCount]);
+    expect(await counts()).toEqual([
+      ["events", 2],
+      ["api", 0],
+      ["Web", 4],
+    ]);
+    await catalog().dropTable(events.id);
+    await catalog().dropDatabase(web.databaseId);
+    expect(await counts()).toEqual([]);
   });
 
   it("returns an existing table as it is", async () => {

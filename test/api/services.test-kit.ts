@@ -53,7 +53,7 @@ export class CalledServices<Who extends string> {
     headers: Record<string, string> = {},
   ): Promise<Json & { httpStatus: number }> {
     const text = body === undefined ? undefined : JSON.stringify(body);
-    const all = text === undefined ? headers : { ...headers, "Content-Type": "application/json" };
+    const all = text === undefined ? headers : { "Content-Type": "application/json", ...headers };
     const answer = await this.send(who, method, path, text, all);
     return { ...((await answer.json()) as Json), httpStatus: answer.status };
   }

@@ -23,6 +23,7 @@ import type {
   ScanRequest,
   Snapshot,
   TableRecord,
+  TableSummary,
   TimeRange,
   UnpublishedDay,
   UnpublishedRequest,
@@ -148,6 +149,10 @@ export class PostgresCatalog implements CatalogDatabase {
 
   allTables(): Promise<TableRecord[]> {
     return this.#run(() => this.#schema.allTables());
+  }
+
+  tableSummaries(database?: string): Promise<TableSummary[]> {
+    return this.#run(() => this.#schema.summaries(database));
   }
 
   setRetention(tableId: number, days: number | undefined): Promise<TableRecord> {

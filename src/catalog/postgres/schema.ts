@@ -1,5 +1,5 @@
 import { foldName } from "../../core/names.ts";
-import type { ColumnRecord, DatabaseRecord, Resolution, TableRecord } from "../catalog.ts";
+import type { ColumnRecord, DatabaseRecord, Resolution, TableRecord, TableSummary } from "../catalog.ts";
 import { decodeClusterBy } from "../cluster-columns.ts";
 import { ColumnCache } from "../column-cache.ts";
 import { isStorableText } from "../invariants.ts";
@@ -91,6 +91,14 @@ export class SchemaReader {
     return (await this.#read("ORDER BY t.id", [])).map(withoutNextId);
   }
 
+  async summaries(database: string | undefined): Promise<TableSummary[]> {
+    if (database !== undefined && !isStorableText(database)) return [];
+    const where = database === undefined ? "" : "WHERE d.folded_name = $1";
+    const sql = `SELECT ${FIELDS}, ${COLUMN_COUNT} AS column_count ${ALIVE} ${where} ORDER BY d.folded_name, t.folded_name`;
+    const rows = await this.#database.rows(sql, database === undefined ? [] : [foldName(database)]);
+    return rows.map((row) => Object.assign(tableOf(row), { columnCount: Number(row["column_count"]) }));
+  }
+
   async generation(): Promise<number> {
     const [row] = await this.#database.rows("SELECT schema_generation FROM engine.head");
     return Number(row?.["schema_generation"]);
@@ -155,9 +163,12 @@ const FIELDS =
   "t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.next_column_id, t.retention_days, " +
   "t.cluster_by, t.infer_types, t.open_lag_secs";
 
-const TABLE =
-  `SELECT ${FIELDS} FROM engine.databases d JOIN engine.tables t ` +
-  "ON t.database_id = d.id AND t.dropped_at_ms IS NULL";
+const ALIVE = "FROM engine.databases d JOIN engine.tables t ON t.database_id = d.id AND t.dropped_at_ms IS NULL";
+
+const TABLE = `SELECT ${FIELDS} ${ALIVE}`;
+
+const COLUMN_COUNT =
+  "(SELECT count(*) FROM engine.columns c WHERE c.table_id = t.id AND c.since_version <= t.schema_version)";
 
 /** At least one row: the head, with or without a database, with or without tables. */
 const RESOLVE =
@@ -179,15 +190,17 @@ function toDatabase(row: Row): DatabaseRecord {
 }
 
 function toTable(row: Row, columns: readonly ColumnRecord[]): StoredTable {
-  const table: StoredTable = {
+  return { ...tableOf(row), columns, nextColumnId: Number(row["next_column_id"]) };
+}
+
+function tableOf(row: Row): Omit<TableRecord, "columns"> {
+  const table: Omit<TableRecord, "columns"> = {
     id: Number(row["id"]),
     databaseId: Number(row["database_id"]),
     database: String(row["database"]),
     name: String(row["name"]),
     schemaVersion: Number(row["schema_version"]),
-    columns,
     clusterBy: decodeClusterBy(row["cluster_by"]),
-    nextColumnId: Number(row["next_column_id"]),
   };
   if (row["retention_days"] !== null) table.retentionDays = Number(row["retention_days"]);
   if (row["infer_types"] !== null) table.inferTypes = row["infer_types"] === true;

@@ -10,6 +10,7 @@ import type {
   ScanRequest,
   Snapshot,
   TableRecord,
+  TableSummary,
   TimeRange,
   UnpublishedDay,
   UnpublishedRequest,
@@ -79,6 +80,10 @@ export class Reader {
 
   allTables(): TableRecord[] {
     return this.#connection.read(() => this.#schema.allTables());
+  }
+
+  tableSummaries(database: string | undefined): TableSummary[] {
+    return this.#schema.summaries(database);
   }
 
   snapshots(limit: number): Snapshot[] {

@@ -1,4 +1,4 @@
-import type { ColumnRecord, DatabaseRecord, TableRecord } from "../catalog.ts";
+import type { ColumnRecord, DatabaseRecord, TableRecord, TableSummary } from "../catalog.ts";
 import { decodeClusterBy } from "../cluster-columns.ts";
 import { ColumnCache } from "../column-cache.ts";
 import { foldName } from "../../core/names.ts";
@@ -54,6 +54,13 @@ export class SchemaReader {
     return this.#connection.all(`${TABLE} ORDER BY t.id`).flatMap((row) => this.#toTable(row) ?? []);
   }
 
+  summaries(database: string | undefined): TableSummary[] {
+    const where = database === undefined ? "" : "WHERE d.folded_name = ?";
+    const sql = `SELECT ${FIELDS}, ${COLUMN_COUNT} AS column_count ${ALIVE} ${where} ORDER BY d.folded_name, t.folded_name`;
+    const rows = database === undefined ? this.#connection.all(sql) : this.#connection.all(sql, foldName(database));
+    return rows.map((row) => Object.assign(tableOf(row), { columnCount: Number(row["column_count"]) }));
+  }
+
   generation(): number {
     return Number(this.#connection.get("SELECT schema_generation AS n FROM meta")?.["n"]);
   }
@@ -65,21 +72,8 @@ export class SchemaReader {
 
   #toTable(row: Row | undefined): TableRecord | undefined {
     if (row === undefined) return undefined;
-    const id = Number(row["id"]);
-    const schemaVersion = Number(row["schema_version"]);
-    const table: TableRecord = {
-      id,
-      databaseId: Number(row["database_id"]),
-      database: String(row["database"]),
-      name: String(row["name"]),
-      schemaVersion,
-      columns: this.#columnsOf(id, schemaVersion),
-      clusterBy: decodeClusterBy(row["cluster_by"]),
-    };
-    if (row["retention_days"] !== null) table.retentionDays = Number(row["retention_days"]);
-    if (row["infer_types"] !== null) table.inferTypes = Number(row["infer_types"]) === 1;
-    if (row["open_lag_secs"] !== null) table.openLagSecs = Number(row["open_lag_secs"]);
-    return table;
+    const table = tableOf(row);
+    return { ...table, columns: this.#columnsOf(table.id, table.schemaVersion) };
   }
 
   // The version bounds what is read: the table's row and its columns are two statements, between which another
@@ -99,10 +93,30 @@ const COLUMNS =
   "iif(c.widened_version <= v.version, c.widened_version, NULL) AS widened_version, c.widened_snapshot " +
   "FROM columns c JOIN (SELECT ? AS version) v WHERE c.table_id = ? AND c.since_version <= ? ORDER BY c.id";
 
-const TABLE =
-  "SELECT t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.retention_days, t.cluster_by, " +
-  "t.infer_types, t.open_lag_secs " +
-  "FROM databases d JOIN tables t ON t.database_id = d.id AND t.dropped_at_ms IS NULL";
+const FIELDS =
+  "t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.retention_days, t.cluster_by, " +
+  "t.infer_types, t.open_lag_secs";
+
+const ALIVE = "FROM databases d JOIN tables t ON t.database_id = d.id AND t.dropped_at_ms IS NULL";
+
+const TABLE = `SELECT ${FIELDS} ${ALIVE}`;
+
+const COLUMN_COUNT = "(SELECT count(*) FROM columns c WHERE c.table_id = t.id AND c.since_version <= t.schema_version)";
+
+function tableOf(row: Row): Omit<TableRecord, "columns"> {
+  const table: Omit<TableRecord, "columns"> = {
+    id: Number(row["id"]),
+    databaseId: Number(row["database_id"]),
+    database: String(row["database"]),
+    name: String(row["name"]),
+    schemaVersion: Number(row["schema_version"]),
+    clusterBy: decodeClusterBy(row["cluster_by"]),
+  };
+  if (row["retention_days"] !== null) table.retentionDays = Number(row["retention_days"]);
+  if (row["infer_types"] !== null) table.inferTypes = Number(row["infer_types"]) === 1;
+  if (row["open_lag_secs"] !== null) table.openLagSecs = Number(row["open_lag_secs"]);
+  return table;
+}
 
 function toDatabase(row: Row): DatabaseRecord {
   return { id: Number(row["id"]), name: String(row["name"]) };

@@ -22,6 +22,7 @@ import type {
   ScanRequest,
   Snapshot,
   TableRecord,
+  TableSummary,
   TimeRange,
   UnpublishedDay,
   UnpublishedRequest,
@@ -155,6 +156,10 @@ export class SqliteCatalog implements CatalogDatabase {
 
   allTables(): Promise<TableRecord[]> {
     return this.#run(() => this.#parts.reader.call("allTables"));
+  }
+
+  tableSummaries(database?: string): Promise<TableSummary[]> {
+    return this.#run(() => this.#parts.reader.call("tableSummaries", database));
   }
 
   setRetention(tableId: number, days: number | undefined): Promise<TableRecord> {

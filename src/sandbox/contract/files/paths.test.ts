@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { matchesEtag, parseEtags } from "../../../core/etags.ts";
+import { matchesEtag, matchesWeakly, parseEtags } from "../../../core/etags.ts";
 import { bytesOfPath, bytesOfText, percentDecodedPath, percentEncodedPath, shownPath, textOfBytes } from "./paths.ts";
 
 const anyBytes = fc
@@ -58,5 +58,12 @@ describe("entity tags", () => {
     expect(matchesEtag('"a", "b"', '"b"')).toBe(true);
     expect(matchesEtag('W/"b"', '"b"')).toBe(false);
     expect(matchesEtag("*", '"b"')).toBe(true);
+  });
+
+  test("match weakly, where bytes may differ", () => {
+    expect(matchesWeakly('"a", W/"b"', 'W/"b"')).toBe(true);
+    expect(matchesWeakly('"b"', 'W/"b"')).toBe(true);
+    expect(matchesWeakly('W/"c"', 'W/"b"')).toBe(false);
+    expect(() => matchesWeakly("b", 'W/"b"')).toThrow(expect.objectContaining({ code: "invalid_header" }));
   });
 });
