@@ -15,7 +15,7 @@ import { ReadBudget } from "./budgets/read-budget.ts";
 import { supervise, type Supervision } from "./budgets/supervision.ts";
 import type { Watchdog } from "./budgets/watchdog.ts";
 import { TableChanged, type KqlQuery } from "./translator/kql-query.ts";
-import type { QueryRequest, QueryResult } from "./contract/query.ts";
+import type { QueryRequest, QueryResult, QuerySample } from "./contract/query.ts";
 import type { ResolvedTable } from "./contract/tables.ts";
 import { bytesToOpen, type ExtentFetcher, type Fetched } from "./fetch/fetch.ts";
 import { expiryOf, explainPruning, planQuery, type QueryPlan } from "./prune/plan.ts";
@@ -173,8 +173,8 @@ export class Attempt {
 
   async #parse(): Promise<Needs> {
     const { request, trace, budget } = this.#query;
-    const { database, parameters, matching, tailing, maxRows } = request;
-    const selection = matching ?? tailing?.selection;
+    const { database, parameters, matching, tailing, exploring, maxRows } = request;
+    const selection = matching ?? tailing?.selection ?? exploring?.selection;
     const { memoryBytes } = budget;
     trace.enter("parse");
     const bound = parameters === undefined ? {} : { parameters };
@@ -219,7 +219,12 @@ export class Attempt {
     trace.enter("fetch");
     this.#bytesReady = 0;
     const onReady = ({ sizeBytes }: { sizeBytes: number }): void => void (this.#bytesReady += sizeBytes);
-    this.#fetched = await fetcher.fetch(plan.tables, { signal: stop, budget: this.#readBudget, onReady });
+    this.#fetched = await fetcher.fetch(plan.tables, {
+      signal: stop,
+      budget: this.#readBudget,
+      onReady,
+      mayBePartial: request.exploring !== undefined,
+    });
     trace.add({ bytesRead: this.#readBudget.usedBytes, cacheHits: this.#fetched.cacheHits });
     // Only the bytes of a staged write say which database it is for: who may not see all databases sees none.
     const listStaged = caller.databases === undefined ? this.#deps.listStaged : none;
@@ -261,7 +266,15 @@ export class Attempt {
     reading?.check();
     trace.add({ rows, ...usage });
     if (this.#plan === undefined) throw new Error("a query has answered without a plan");
-    const answer = { rows, isTruncated, columns, snapshot: this.#plan.head.id, ...renderOf(this.#kql) };
+    const sample = sampleOf(this.#plan, this.#fetched?.tables ?? []);
+    const answer = {
+      rows,
+      isTruncated,
+      columns,
+      snapshot: this.#plan.head.id,
+      ...renderOf(this.#kql),
+      ...(sample && { sample }),
+    };
     if (saveTo === undefined) return { ...answer, body: await bodyOf(own, signal) };
     await saveResult(own, saveTo);
     return { ...answer, body: noBytes() };
@@ -325,10 +338,11 @@ async function* none(): AsyncGenerator<never> {}
 /** What the query process is to run for a KQL query. */
 function sqlOf(
   { translation }: KqlQuery,
-  { explain = false }: QueryRequest,
+  { explain = false, exploring }: QueryRequest,
 ): { text: string; translated: TranslatedText } {
   const { sql, macros } = translation;
-  if (translation.kind === "keys") return { text: sql, translated: { macros } };
+  const isPart = translation.kind === "keys" || exploring !== undefined;
+  if (isPart) return { text: sql, translated: { macros } };
   return { text: explain ? `EXPLAIN ${sql}` : sql, translated: { macros, columns: translation.columns } };
 }
 
@@ -360,6 +374,20 @@ function namingExtents(table: ResolvedTable): ResolvedTable {
 
 function isExpiry(error: unknown): boolean {
   return error instanceof EngineError && error.code === "snapshot_expired";
+}
+
+/** What was read, where that is not all that was planned. */
+function sampleOf({ tables }: QueryPlan, fetched: readonly ResolvedTable[]): QuerySample | undefined {
+  const planned = tables.flatMap(({ extents }) => extents);
+  const left = fetched.reduce((sum, { leftOut = 0 }) => sum + leftOut, 0);
+  if (left === 0) return undefined;
+  const rowsRead = fetched.reduce((sum, table) => sum + rowsOf(table.extents) + table.bareRows, 0);
+  const extentsRead = planned.length - left;
+  return { rowsRead, rowsTotal: rowsOf(planned), extentsRead, extentsTotal: planned.length };
+}
+
+function rowsOf(extents: readonly { rows: number }[]): number {
+  return extents.reduce((sum, { rows }) => sum + rows, 0);
 }
 
 /** How much the plan has to read. */

@@ -497,6 +497,7 @@ export const ENGINE_ROUTES_WITHOUT: Readonly<Record<string, string>> = {
   ...Object.fromEntries(Object.keys(OPEN_TABLE_SAMPLES).map((name) => [name, OF_DATABASES])),
   "GET /v1/tail": OF_DATABASES,
   "GET /v1/catalog/schema": OF_DATABASES,
+  "POST /v1/explore": OF_DATABASES,
   "POST /v1/ingest": OF_DATABASES,
   "POST /v1/logs": OF_DATABASES,
   "POST /v1/admin/databases/{database}/tables/{table}": OF_DATABASES,

@@ -253,6 +253,13 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     }),
     answer: inDatabaseAOnly(400),
   },
+  "POST /v1/explore": {
+    request: () => {
+      const range = { from: "2020-01-01T00:00:00Z", to: "2120-01-01T00:00:00Z" };
+      return jsonRequest("POST", "/v1/explore", { database: "a", table: "events", ...range });
+    },
+    answer: inDatabaseAOnly(200),
+  },
   "GET /v1/catalog/schema": { request: get("/v1/catalog/schema"), answer: ok },
   "POST /v1/ingest": {
     request: () => {

@@ -75,6 +75,7 @@ describe("service routes", () => {
       "/v1/queries/{id}",
       "/v1/tail",
       "/v1/catalog/schema",
+      "/v1/explore",
       "/v1/catalog/tables/{table}",
       "/v1/catalog/databases/{database}",
       "/v1/catalog/tables/{table}/delete",

@@ -53,7 +53,7 @@ const INNER_RANKS: InnerRanks = {
     ["prune"],
     ["scan", "engines"],
     ["fetch", "translator", "exports"],
-    ["tail"],
+    ["tail", "explore"],
     ["routes", "commands"],
     ["flight"],
   ],

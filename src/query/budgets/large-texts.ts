@@ -31,8 +31,10 @@ export class LargeTexts {
   }
 }
 
-type QueryText = { database: string; text: string };
+/** An exploration has the same text for many tables. */
+type QueryText = { database: string; text: string; exploring?: { selection: { table: string } } };
 
-function keyOf({ database, text }: QueryText): string {
-  return createHash("sha256").update(`${database}\0${text}`).digest("base64");
+function keyOf({ database, text, exploring }: QueryText): string {
+  const table = exploring === undefined ? "" : `\0${exploring.selection.table}`;
+  return createHash("sha256").update(`${database}\0${text}${table}`).digest("base64");
 }

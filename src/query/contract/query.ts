@@ -3,7 +3,8 @@ import type { PlannedExtent } from "../../catalog/catalog.ts";
 import type { AskedBudget } from "../budgets/budget.ts";
 import type { ResultFormat } from "../stream/formats.ts";
 import type { QueryParameters } from "../parse/parameters.ts";
-import type { DeletionSelection, TailSelection } from "../parse/row-condition.ts";
+import type { DeletionSelection, ExploreSelection, TailSelection } from "../parse/row-condition.ts";
+import type { TableShape } from "./tables.ts";
 
 /**
  * Queries, as the routes see them. Each step has a folder; `attempt.ts` calls them in order, `service.ts` decides who
@@ -57,6 +58,8 @@ export type QueryRequest = {
   matching?: MatchedRows;
   /** Only of this program: see `tail/`. */
   tailing?: TailedRows;
+  /** Only of this program: see `explore/`. */
+  exploring?: ExploredRows;
   /** Aborted when the client leaves: the query is killed and everything it holds is freed. */
   signal: AbortSignal;
 };
@@ -76,6 +79,15 @@ export type TailedRows = {
   from: number;
 };
 
+/**
+ * The text is a condition, in SQL or as `kqlCondition` has it, and the query counts rows of one table, whose columns at
+ * its snapshot are these. Of a table that is too large for the budget of bytes some extents are read: see `QuerySample`.
+ */
+export type ExploredRows = { selection: ExploreSelection; shape: TableShape };
+
+/** Rows of the extents that were read, of those that could matter. */
+export type QuerySample = { rowsRead: number; rowsTotal: number; extentsRead: number; extentsTotal: number };
+
 export type QueryResult = {
   /** Rows in the result, known before the first byte. */
   rows: number;
@@ -87,6 +99,8 @@ export type QueryResult = {
   snapshot: number;
   /** In the format asked for; empty when it is saved. */
   body: AsyncIterable<Uint8Array>;
+  /** Where the budget was too small for all extents. */
+  sample?: QuerySample;
   /** How a KQL query asks for its rows to be drawn. */
   render?: QueryRender;
 };

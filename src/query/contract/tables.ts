@@ -10,6 +10,8 @@ export type ResolvedTable = TableShape & {
   extents: readonly LocalExtent[];
   /** Rows of which the query touches no column: their number is all that matters, so that no file is opened. */
   bareRows: number;
+  /** Extents of the plan that were not read, for the budget was too small: those that were are a sample. */
+  leftOut?: number;
   /** The view tells of each row which extent it is of (`EXTENT_COLUMN`). */
   namesExtents?: boolean;
   /** The view numbers the rows (`PLACE_COLUMN`), and has those from that place on: see `numbered-rows.ts`. */

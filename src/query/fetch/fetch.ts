@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { open } from "node:fs/promises";
 import type { PlannedExtent } from "../../catalog/catalog.ts";
@@ -6,6 +7,7 @@ import { systemCodeOf } from "../../core/errors.ts";
 import { ParquetFooterError } from "../../format/parquet-footer.ts";
 import { nanosecondName } from "../../format/parquet-times.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
+import { budgetOf } from "../budgets/budget.ts";
 import type { ReadBudget } from "../budgets/read-budget.ts";
 import { ExtentCache, type ExtentCacheOptions, type Lease } from "./cache/extent-cache.ts";
 import { mayBePartial } from "./cache/partial-file.ts";
@@ -38,6 +40,11 @@ export type FetchRequest = {
   budget: ReadBudget;
   /** Told of each extent that is on this machine, as it has come or was found there. */
   onReady?: (extent: Pick<PlannedExtent, "sizeBytes">) => void;
+  /**
+   * Where the budget is too small for all extents, a sample of them will do: those that come first in an order which has
+   * nothing to do with what is in them, as far as the budget goes. One at least, or it fails as otherwise.
+   */
+  mayBePartial?: boolean;
 };
 
 export type Fetched = {
@@ -86,6 +93,8 @@ async function fetchThrough(
 ): Promise<Fetched> {
   const { budget } = request;
   await cache.open();
+  const sampled = request.mayBePartial === true && mayExceed(budget, tables);
+  if (sampled) return await fetchSample(cache, tables, request);
   budget.check(certainBytes(cache, tables));
   // One that fails ends the others; those of other queries go on.
   const stop = new AbortController();
@@ -113,6 +122,85 @@ async function fetchThrough(
   }
 }
 
+/** Whether they are more than the budget, if all of each had to be requested. */
+function mayExceed(budget: ReadBudget, tables: readonly FetchTable[]): boolean {
+  return !budget.fits(tables.flatMap(neededOf).reduce((total, { extent }) => total + extent.sizeBytes, 0));
+}
+
+/**
+ * The extents in the order of a sample, each after the one before it was charged, until one does not fit. A few are under
+ * way at a time, so some beyond that one may be read in vain, within the budget.
+ */
+async function fetchSample(
+  cache: ExtentCache,
+  tables: readonly FetchTable[],
+  { budget, signal }: FetchRequest,
+): Promise<Fetched> {
+  const ordered = tables.flatMap(neededOf).toSorted(bySample);
+  const leases = new Map<string, Lease>();
+  const turns = new Semaphore(EXTENTS_PER_QUERY);
+  const charge = (sizeBytes: number): void => budget.charge(sizeBytes);
+  let end = ordered.length;
+  let refusal: unknown;
+  const release = (): void => {
+    for (const lease of leases.values()) lease.release();
+    leases.clear();
+  };
+  const bring = ({ extent, columns }: Needed, place: number): Promise<void> =>
+    turns.run(async () => {
+      if (place >= end) return;
+      try {
+        leases.set(extent.id, await cache.acquire(extent, { columns, signal, charge }));
+      } catch (error) {
+        if (budgetOf(error) === undefined) throw error;
+        if (place < end) refusal = error;
+        end = Math.min(end, place);
+      }
+    });
+  try {
+    await allOrNone(ordered.map(bring), () => (end = 0));
+    if (end === 0 && ordered.length > 0) throw refusal;
+  } catch (error) {
+    release();
+    throw signal.aborted ? signal.reason : error;
+  }
+  const read = new Set(ordered.slice(0, end).map(({ extent }) => extent.id));
+  const kept = withExtents(tables, read);
+  const extents = kept
+    .flatMap(({ table }) => neededOf(table))
+    .map(({ extent }) => localExtent(extent, leases.get(extent.id)?.path ?? ""));
+  const all = [...leases.values()];
+  const cacheHits = all.filter((lease) => lease.hit).length;
+  return { tables: resolvedSample(kept, extents), cacheHits, dropMissing: () => dropMissing(all), release };
+}
+
+/** By a hash of the id, in which neither the time of an extent nor its size has a part. */
+function bySample(a: Needed, b: Needed): number {
+  return sampleKey(a) < sampleKey(b) ? -1 : 1;
+}
+
+function sampleKey({ extent: { id } }: Needed): string {
+  return createHash("sha256").update(id).digest("hex");
+}
+
+type Kept = { table: FetchTable; leftOut: number };
+
+/** The tables with those of the extents, and those that need not be read. */
+function withExtents(tables: readonly FetchTable[], ids: ReadonlySet<string>): Kept[] {
+  return tables.map((table) => {
+    const extents = table.extents.filter((extent) => ids.has(extent.id) || isBare(table, extent));
+    return { table: { ...table, extents }, leftOut: table.extents.length - extents.length };
+  });
+}
+
+function resolvedSample(kept: readonly Kept[], extents: readonly LocalExtent[]): ResolvedTable[] {
+  const tables = resolved(
+    kept.map(({ table }) => table),
+    extents,
+  );
+  return tables.map((table, i) => Object.assign(table, { leftOut: kept[i]?.leftOut ?? 0 }));
+}
+
 function dropMissing(leases: readonly Lease[]): boolean {
   const missing = leases.filter(({ path }) => !existsSync(path));
   for (const lease of missing) lease.drop();
@@ -136,10 +224,26 @@ async function openInPlace(store: ObjectStore, tables: readonly FetchTable[], re
   const wholeBytes = needed.reduce((total, { extent }) => total + extent.sizeBytes, 0);
   // Footers are read only where it makes a difference: they are many, and DuckDB reads them again.
   if (budget.fits(wholeBytes)) budget.charge(wholeBytes);
+  else if (request.mayBePartial === true) return await openSample(tables, pathOf, request);
   else await chargeNeeded(needed, pathOf, { budget, signal });
   for (const { extent } of needed) onReady?.(extent);
   const extents = needed.map(({ extent }) => localExtent(extent, pathOf(extent)));
   return { tables: resolved(tables, extents), cacheHits: 0, dropMissing: () => false, release: () => {} };
+}
+
+async function openSample(
+  tables: readonly FetchTable[],
+  pathOf: (extent: PlannedExtent) => string,
+  { budget, signal }: FetchRequest,
+): Promise<Fetched> {
+  const ordered = tables.flatMap(neededOf).toSorted(bySample);
+  const sizes = await sizesOf(ordered, pathOf, signal);
+  let end = 0;
+  while (end < ordered.length && budget.fits(sizes[end] ?? 0)) budget.charge(sizes[end++] ?? 0);
+  if (end === 0) budget.check(sizes[0] ?? 0);
+  const kept = withExtents(tables, new Set(ordered.slice(0, end).map(({ extent }) => extent.id)));
+  const extents = kept.flatMap(({ table }) => neededOf(table)).map(({ extent }) => localExtent(extent, pathOf(extent)));
+  return { tables: resolvedSample(kept, extents), cacheHits: 0, dropMissing: () => false, release: () => {} };
 }
 
 async function chargeNeeded(
@@ -147,6 +251,16 @@ async function chargeNeeded(
   pathOf: (extent: PlannedExtent) => string,
   { budget, signal }: FetchRequest,
 ): Promise<void> {
+  const all = await sizesOf(needed, pathOf, signal);
+  budget.charge(all.reduce((total, sizeBytes) => total + sizeBytes, 0));
+}
+
+/** The bytes of each that a query reads. */
+function sizesOf(
+  needed: readonly Needed[],
+  pathOf: (extent: PlannedExtent) => string,
+  signal: AbortSignal,
+): Promise<number[]> {
   const turns = new Semaphore(EXTENTS_PER_QUERY);
   const sizes = needed.map(({ extent, columns }) =>
     turns.run(async () => {
@@ -156,8 +270,7 @@ async function chargeNeeded(
         : bytesOfColumns(pathOf(extent), extent.sizeBytes, columns);
     }),
   );
-  const all = await allOrNone(sizes, () => {});
-  budget.charge(all.reduce((total, sizeBytes) => total + sizeBytes, 0));
+  return allOrNone(sizes, () => {});
 }
 
 /** The whole size where the footer does not tell; that a file is missing is for its reader to say. */

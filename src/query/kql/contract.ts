@@ -32,6 +32,8 @@ export type KqlRequest = {
   nowNs: bigint;
   /** The keys that earlier rounds asked for (plugins whose columns depend on rows), in order. */
   keys: readonly (readonly string[])[];
+  /** The text is `kqlCondition` of something: refused when that is no single expression. */
+  isCondition?: true;
 };
 
 export type KqlTranslation =

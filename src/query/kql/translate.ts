@@ -3,6 +3,7 @@ import { bind } from "./bind/bind.ts";
 import { InsertionNeeded, type Insertion } from "./bind/insertions.ts";
 import { classOf, elementsOf, textOf, the, type SyntaxExpression, type SyntaxNode } from "./bind/library.ts";
 import { KqlRefused, TOO_DEEP, type KqlRequest, type KqlTranslation, type KqlType } from "./contract.ts";
+import { isTabular } from "./bind/tabular.ts";
 import { macrosOf } from "./macros.ts";
 import { KeysNeeded } from "./operators/keys.ts";
 import { columnExpr, expr, sql, type Expr } from "./plan/expression.ts";
@@ -66,6 +67,7 @@ function translatedWith(request: KqlRequest, insertions: readonly Insertion[]): 
   if (first === undefined) {
     throw new KqlRefused({ code: "parse_error", message: "the query has no tabular statement" });
   }
+  if (request.isCondition === true) checkCondition(translator, first);
   const before = statements.filter((one) => one !== first).filter((one) => !isHarmless(one, translator));
   const variables = translator.letAll(before, new Map());
   const node = the((first as Kusto.Language.Syntax.ExpressionStatement).Expression);
@@ -74,6 +76,37 @@ function translatedWith(request: KqlRequest, insertions: readonly Insertion[]): 
   const { sql: text, columns } = rendered(rel);
   if (text.includes("\0")) throw translator.refuse("a name may not hold the character NUL", nulIn(bound.root));
   return { kind: "query", sql: text, columns, macros: macrosOf(text), ...(render !== undefined && { render }) };
+}
+
+/** Throws unless it is `T | where (…) | project …`, as the text of a condition is put together, and nothing in it has rows. */
+function checkCondition(translator: Translator, statement: SyntaxNode): void {
+  const project = the((statement as Kusto.Language.Syntax.ExpressionStatement).Expression);
+  const inner = pipeOf(project, "ProjectOperator")?.Expression ?? null;
+  const filtered = inner === null ? undefined : pipeOf(inner, "FilterOperator");
+  const condition = (filtered?.Operator as Kusto.Language.Syntax.FilterOperator | undefined)?.Condition ?? null;
+  const isOne =
+    condition !== null &&
+    classOf(condition) === "ParenthesizedExpression" &&
+    classOf(the(filtered?.Expression ?? null)) === "NameReference";
+  if (!isOne) throw translator.refuse("a condition is one expression, as it stands after where", statement);
+  const rows = rowsIn(condition);
+  if (rows !== undefined) throw translator.refuse("a condition takes no sub-query", rows);
+}
+
+function rowsIn(node: SyntaxNode): SyntaxNode | undefined {
+  if (isTabular(node as SyntaxExpression)) return node;
+  for (let i = 0; i < node.ChildCount; i++) {
+    const child = node.GetChild(i);
+    const found = child === null || child.IsToken ? undefined : rowsIn(child as SyntaxNode);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function pipeOf(node: SyntaxExpression, operator: string): Kusto.Language.Syntax.PipeExpression | undefined {
+  if (classOf(node) !== "PipeExpression") return undefined;
+  const pipe = node as Kusto.Language.Syntax.PipeExpression;
+  return classOf(the(pipe.Operator)) === operator ? pipe : undefined;
 }
 
 /** The first token that means a NUL: SQL would end there. */

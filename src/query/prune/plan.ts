@@ -148,7 +148,7 @@ export async function expiryOf(catalog: Catalog, { tables }: QueryPlan): Promise
  * As the table was: what came later is not in its `*`, and what was widened later has the type it had, so that reads of
  * one snapshot are the same for ever.
  */
-function tableAt(table: TableRecord, snapshot: number): TableRecord {
+export function tableAt(table: TableRecord, snapshot: number): TableRecord {
   const columns = table.columns.filter(({ sinceSnapshot = 0 }) => sinceSnapshot <= snapshot);
   return { ...table, columns: columns.map((column) => columnAt(column, snapshot)) };
 }

@@ -1,6 +1,7 @@
 import { checkQueryRoute } from "./check.ts";
 import { cancelExportRoute, createExportRoute, downloadExportRoute, getExportRoute } from "./exports.ts";
 import { endQueryRoute, getQueryRoute, listQueriesRoute } from "./queries.ts";
+import { exploreRoute } from "./explore.ts";
 import { queryByAddressRoute, queryRoute } from "./query.ts";
 import {
   addQueryEngineRoute,
@@ -20,6 +21,7 @@ export const QUERY_ROUTES = [
   endQueryRoute,
   tailRoute,
   schemaRoute,
+  exploreRoute,
 ];
 
 export const QUERY_ENGINE_ROUTES = [

@@ -42,8 +42,7 @@ export class KqlQuery {
   static async translate(deps: KqlDeps, asked: QueryRequest | CheckRequest, bounds: TextBounds): Promise<KqlQuery> {
     const { text } = asked;
     refuseNul(text);
-    const { tables: names, needsAllTables } = await deps.translator.names(text, bounds);
-    const tables = await tablesFor(deps.catalog, asked, { names, needsAllTables });
+    const tables = conditionOf(asked) ?? (await namedTables(deps, asked, bounds));
     const request: KqlRequest = { text, ...tables, nowNs: nowNs(deps.clock), keys: [] };
     return new KqlQuery(deps, asked, { request, translation: await deps.translator.translate(request, bounds) });
   }
@@ -100,6 +99,22 @@ function refuseNul(text: string): void {
 
 /** What is refused of SQL, which is none that anybody wrote. */
 const WRONG: ReadonlySet<ErrorCode> = new Set(["parse_error", "invalid_query"]);
+
+/** Of a condition on rows of one table no other one can be named. */
+function conditionOf({ exploring }: QueryRequest): Omit<KqlRequest, "text" | "nowNs" | "keys"> | undefined {
+  if (exploring === undefined) return undefined;
+  const { shape } = exploring;
+  return { tables: [shapeOf(shape)], tableNames: [shape.name], isCondition: true };
+}
+
+async function namedTables(
+  { translator, catalog }: KqlDeps,
+  asked: QueryRequest,
+  bounds: TextBounds,
+): Promise<Pick<KqlRequest, "tables" | "tableNames">> {
+  const { tables: names, needsAllTables } = await translator.names(asked.text, bounds);
+  return await tablesFor(catalog, asked, { names, needsAllTables });
+}
 
 /** The tables that the text names, as they are now. All names only where a wildcard needs them, or a mistake is sure. */
 async function tablesFor(

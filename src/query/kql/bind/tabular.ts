@@ -2,6 +2,7 @@ import { classOf, type SyntaxExpression } from "./library.ts";
 
 /** Whether the expression gives rows. */
 export function isTabular(node: SyntaxExpression): boolean {
-  const type = node.ResultType;
+  // What is no expression has none.
+  const type = (node.ResultType as SyntaxExpression["ResultType"] | undefined) ?? null;
   return type !== null && ["TableSymbol", "GroupSymbol"].includes(classOf(type));
 }
