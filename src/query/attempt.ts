@@ -1,6 +1,6 @@
 import { QUERY_METRICS } from "./metrics.ts";
 import { rm } from "node:fs/promises";
-import type { Catalog } from "../catalog/catalog.ts";
+import type { Catalog, TableRecord } from "../catalog/catalog.ts";
 import type { RecordStore } from "../db/records.ts";
 import type { SnapshotPin } from "../catalog/snapshot-holds.ts";
 import type { Clock } from "../core/clock.ts";
@@ -20,6 +20,7 @@ import type { ResolvedTable } from "./contract/tables.ts";
 import { bytesToOpen, type ExtentFetcher, type Fetched } from "./fetch/fetch.ts";
 import { expiryOf, explainPruning, planQuery, type QueryPlan } from "./prune/plan.ts";
 import type { Needs } from "./resolve/needs.ts";
+import { snapshotOf } from "./resolve/snapshot-of.ts";
 import { lendFiles, type LentFiles } from "./scan/lend-files.ts";
 import { inputFolder, outputFolder } from "./scan/process-folders.ts";
 import type { Done, RunRequest, TranslatedText } from "./scan/protocol.ts";
@@ -229,7 +230,10 @@ export class Attempt {
     // Only the bytes of a staged write say which database it is for: who may not see all databases sees none.
     const listStaged = caller.databases === undefined ? this.#deps.listStaged : none;
     const folder = inputFolder(this.#child.folder);
-    const target = { database, head: plan.head, folder, signal: stop };
+    const travel = needs.extentsTravel;
+    const at = (table: TableRecord): Promise<number> =>
+      snapshotOf(catalog, table, { name: table.name, mentions: [], ...(travel && { travel }) }, plan.head);
+    const target = { database, head: plan.head, snapshotOf: at, folder, signal: stop };
     const sources = { catalog, records, caller, queryLog, listStaged, systemTables };
     this.#systemFiles = await writeSystemTables(needs.system, { ...sources, ...target });
     this.#lent = await lendFiles(folder, this.#fetched.tables);

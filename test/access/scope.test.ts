@@ -76,7 +76,7 @@ describe.each(LIMITED)("%s", (limited) => {
     expect(await query("session read", marker, HIDDEN_DATABASE)).toMatchObject({ status: 200 });
     const whole = await query("session read", "SELECT * FROM system.queries", HIDDEN_DATABASE);
     expect(whole.text).toContain("asked of the other");
-    for (const name of ["tables", "columns", "extents", "snapshots", "staged"]) {
+    for (const name of ["tables", "columns", "column_stats", "extents", "snapshots", "staged"]) {
       const seen = await query(limited, `SELECT * FROM system.${name}`);
       expect([name, seen.status]).toEqual([name, 200]);
       expect(seen.text).not.toContain("hidden");

@@ -14,6 +14,8 @@ export type Needs = {
   tables: readonly NeededTable[];
   listings: readonly Listing[];
   system: readonly SystemTableName[];
+  /** The snapshot of `system.extents`, where it is not the newest. */
+  extentsTravel?: Travel | undefined;
 };
 
 export type NeededTable = {
@@ -81,12 +83,12 @@ function databaseOf({ schema }: TableUse, own: string): string | undefined {
   return folded === "" || folded === foldName(own) ? undefined : folded;
 }
 
-function travelKey(travel: Travel | undefined): string {
+export function travelKey(travel: Travel | undefined): string {
   if (travel === undefined) return "";
   return "version" in travel ? `version ${travel.version}` : `at ${travel.atNs}`;
 }
 
-async function travelOf(evaluator: Evaluator, use: TableUse): Promise<Travel | undefined> {
+export async function travelOf(evaluator: Evaluator, use: TableUse): Promise<Travel | undefined> {
   if (use.travel === undefined) return undefined;
   const { unit, expression } = use.travel;
   if (unit.toUpperCase() === "VERSION") {

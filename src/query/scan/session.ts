@@ -23,7 +23,7 @@ import { resultOffset, writeResult, type ResultQuery } from "../stream/result-wr
 import { parseTree, SqlParser, type SqlContext } from "../parse/sql-tree.ts";
 import { openPivot, peel, type OpenPivot, type Statement } from "../parse/statement.ts";
 import { conditionQuery, inWhere } from "../parse/row-condition.ts";
-import { isSystemUse, systemTablesOf } from "../resolve/system-mentions.ts";
+import { extentsTravel, isSystemUse, systemTablesOf } from "../resolve/system-mentions.ts";
 import { resultType } from "../../io/duckdb/result-type.ts";
 import {
   columnsOf,
@@ -142,6 +142,7 @@ export class QuerySession {
         tables,
         listings: checked.listings,
         system: systemTablesOf(checked.tables, quoted),
+        extentsTravel: await extentsTravel(query, checked.tables),
       };
     } catch (error) {
       this.#query = undefined;

@@ -9,6 +9,7 @@ import type { Caller } from "../../auth/caller.ts";
 import { usableDatabases } from "../../auth/usable-databases.ts";
 import { ownerFilter } from "../../auth/owner.ts";
 import type { QueryLog, QueryRecord, QueryStage } from "./query-log.ts";
+import { columnStatsRows } from "./column-stats.ts";
 import { columnRows, schemaRow, tableRow } from "./information-schema.ts";
 import { sandboxEventRows } from "./sandbox-events.ts";
 import { ExtentPages } from "./extents.ts";
@@ -51,6 +52,8 @@ export type SystemRowsContext = {
   /** A database that exists. */
   database: string;
   head: Snapshot;
+  /** The snapshot that extents of a table are listed at. Rejects with `EngineError` where it cannot be read. */
+  snapshotOf: (table: TableRecord) => Promise<number>;
   /** A folder that the query's process may read; whoever owns it deletes the files. */
   folder: string;
   signal: AbortSignal;
@@ -175,12 +178,21 @@ const ROWS: Readonly<Record<OwnTableName, (context: SystemRowsContext) => AsyncG
   "information_schema.columns": async function* (context) {
     for await (const table of readableTables(context)) yield* columnRows(table);
   },
-  "system.extents": async function* ({ catalog, database, head }) {
+  "system.extents": async function* ({ catalog, database, snapshotOf }) {
     const pages = new ExtentPages(catalog);
     for (const table of await catalog.tables(database)) {
-      for await (const extent of pages.of(table.id, head.id, columnsInQuestion(table))) {
-        yield extentRow(table, extent, head.id);
+      const snapshot = await snapshotOf(table);
+      for await (const extent of pages.of(table.id, snapshot, columnsInQuestion(table))) {
+        yield extentRow(table, extent, snapshot);
       }
+    }
+  },
+  "system.column_stats": async function* ({ catalog, database, head, signal }) {
+    const pages = new ExtentPages(catalog);
+    for (const table of await catalog.tables(database)) {
+      signal.throwIfAborted();
+      const names = table.columns.map(({ name }) => name);
+      yield* columnStatsRows(table, pages.of(table.id, head.id, names));
     }
   },
   "system.snapshots": async function* ({ catalog }) {

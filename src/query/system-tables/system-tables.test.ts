@@ -47,6 +47,76 @@ describe("system tables", () => {
     ]);
   });
 
+  test("extents as of an earlier snapshot", async () => {
+    const at = (travel: string) =>
+      rows(`SELECT begin_snapshot FROM system.extents ${travel} WHERE table_name = 'logs' ORDER BY ALL`);
+    expect(await at("AT (VERSION => 1)")).toEqual([{ begin_snapshot: 1 }]);
+    expect(await at("AT (VERSION => 3)")).toEqual(await at(""));
+    expect((await failure("FROM system.extents AT (VERSION => 99)")).code).toBe("invalid_query");
+    const both = "FROM system.extents AT (VERSION => 1) UNION ALL FROM system.extents";
+    expect((await failure(both)).message).toContain("a query reads system.extents at one snapshot");
+    expect((await failure("FROM system.columns AT (VERSION => 1)")).message).toContain("shows the present only");
+  });
+
+  test("statistics of columns, over all extents that are alive", async () => {
+    const columns: ColumnSpec[] = [
+      { name: "at", type: { kind: "timestamp" } },
+      { name: "n", type: { kind: "long" } },
+      { name: "r", type: { kind: "real" } },
+      { name: "s", type: { kind: "string" } },
+      { name: "d", type: { kind: "dynamic" } },
+    ];
+    const some = columns.slice(0, 2);
+    await harness.addTable("counted", "t", columns, [
+      {
+        format: "tlm",
+        columns,
+        rows: [
+          { at: START, n: 9n, r: 2.5, s: "é", d: "{}" },
+          { at: START + 1n, n: -(2n ** 63n), r: null, s: null, d: null },
+        ],
+      },
+      {
+        format: "parquet",
+        columns: some,
+        rows: [
+          { at: START - 1n, n: 10n },
+          { at: START, n: null },
+          { at: START, n: 1n },
+        ],
+      },
+      { format: "parquet", columns, rows: [{ at: START, n: 2n ** 63n - 1n, r: -10, s: "z", d: "[]" }] },
+    ]);
+    const sql = "SELECT * FROM system.column_stats ORDER BY name";
+    const of = { table_name: "t" };
+    expect(await rows(sql, "counted")).toEqual([
+      {
+        ...of,
+        name: "at",
+        type: "timestamp",
+        extents: 3,
+        values: 6,
+        nulls: 0,
+        min: "2024-01-01T00:00:00.123456788Z",
+        max: "2024-01-01T00:00:00.123456790Z",
+      },
+      { ...of, name: "d", type: "dynamic", extents: 2, values: 2, nulls: 4, min: null, max: null },
+      {
+        ...of,
+        name: "n",
+        type: "long",
+        extents: 3,
+        values: 5,
+        nulls: 1,
+        min: "-9223372036854775808",
+        max: "9223372036854775807",
+      },
+      { ...of, name: "r", type: "real", extents: 2, values: 2, nulls: 4, min: "-10", max: "2.5" },
+      { ...of, name: "s", type: "string", extents: 2, values: 2, nulls: 4, min: "z", max: "é" },
+    ]);
+    expect(await rows("SELECT table_name FROM system.column_stats WHERE table_name = 't'")).toEqual([]);
+  });
+
   test("extents, of which other programs read some", async () => {
     const got = await rows(
       "SELECT format, format_version, is_publishable FROM system.extents WHERE table_name = 'logs' ORDER BY begin_snapshot",

@@ -14,6 +14,7 @@ import { INFORMATION_SCHEMA, INFORMATION_TABLES, type InformationTableName } fro
  * | tables | table, with its rows, extents and bytes at the head |
  * | columns | column |
  * | extents | extent that is alive at the head |
+ * | column_stats | column, with what the statistics of the extents that are alive at the head say of it |
  * | snapshots | snapshot, the newest `MAX_SNAPSHOTS` of those that can still be read; numbers are the whole catalog's |
  * | queries | query of this node, the newest `QUERY_LOG_RECORDS`, those that run now included |
  * | sandbox_events | event of a sandbox, of any database: of the caller's own sandboxes, for admins of all |
@@ -66,6 +67,13 @@ const OWN_TABLES = {
     ...longs("format_version"),
     // Whether other programs can read the file as it is: see `isPublished`.
     column("is_publishable", "bool"),
+  ],
+  // Extents that have the column, values that are there and NULLs of all extents; bounds as text, NULL where one is not
+  // known of all values.
+  "system.column_stats": [
+    ...texts("table_name", "name", "type"),
+    ...longs("extents", "values", "nulls"),
+    ...texts("min", "max"),
   ],
   "system.snapshots": [...longs("id"), ...times("committed_at")],
   "system.queries": [
