@@ -4,6 +4,11 @@
  * where the server has failed half way.
  */
 export async function* readNdjson<T>(body: ReadableStream<Uint8Array>): AsyncGenerator<T[], void, undefined> {
+  for await (const lines of readLines(body)) yield lines.map((line) => JSON.parse(line) as T);
+}
+
+/** The same as texts. */
+export async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<string[], void, undefined> {
   const decoder = new TextDecoder();
   const reader = body.getReader();
   let rest = "";
@@ -12,10 +17,12 @@ export async function* readNdjson<T>(body: ReadableStream<Uint8Array>): AsyncGen
       const { done, value } = await reader.read();
       rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
       const end = done ? rest.length : rest.lastIndexOf("\n") + 1;
-      const lines = rest.slice(0, end).split("\n");
+      const lines = rest
+        .slice(0, end)
+        .split("\n")
+        .filter((line) => line.trim() !== "");
       rest = rest.slice(end);
-      const values = lines.filter((line) => line.trim() !== "").map((line) => JSON.parse(line) as T);
-      if (values.length > 0) yield values;
+      if (lines.length > 0) yield lines;
       if (done) return;
     }
   } finally {

@@ -28,7 +28,7 @@ export function Chart({ label, heightPx = 180, onRange, ...settings }: ChartProp
   const chart = useRef<ChartHandle | undefined>(undefined);
   const latest = useRef({ settings, onRange });
   latest.current = { settings, onRange };
-  const { isTime, look, unit } = settings;
+  const { isTime, look, unit, zone, isStacked } = settings;
   useEffect(() => {
     const { current: parent } = place;
     if (library === undefined || parent === null) return;
@@ -49,7 +49,7 @@ export function Chart({ label, heightPx = 180, onRange, ...settings }: ChartProp
       made.destroy();
     };
     // Colours are drawn, not styled: another theme is another chart.
-  }, [library, isDark, series, isTime, look, unit, heightPx]);
+  }, [library, isDark, series, isTime, look, unit, zone, isStacked, heightPx]);
   useEffect(() => chart.current?.setData(data), [data]);
   if (hasFailed) return <PartFailed />;
   return (

@@ -17,6 +17,10 @@ export type ChartSettings = {
   look?: "lines" | "areas" | "bars";
   /** Whether x is a time, in seconds since 1970. */
   isTime?: boolean;
+  /** In which zone times are written; the browser's unless given. */
+  zone?: "utc" | "browser";
+  /** Whether each series stands on those after it, so that the first one's top is the sum. */
+  isStacked?: boolean;
   /** How a value of y is written. */
   unit?: (value: number) => string;
   heightPx?: number;
@@ -33,6 +37,10 @@ const SERIES_COLOURS = 8;
 
 export function createChart(settings: ChartSettings): ChartHandle {
   const { parent, data, series, look = "lines", isTime = true, unit, heightPx = 180, onRange } = settings;
+  const { zone = "browser", isStacked = false } = settings;
+  // What series hold themselves, for the legend.
+  let own = data;
+  const drawn = (next: ChartData) => aligned(isStacked ? stacked(next) : next);
   const styles = getComputedStyle(parent);
   // A canvas has no properties of CSS: their values are read when it is made.
   const colour = (name: string) =>
@@ -50,15 +58,25 @@ export function createChart(settings: ChartSettings): ChartHandle {
       legend: { show: series.length > 1, live: true },
       cursor: { y: false, drag: { x: onRange !== undefined, y: false, setScale: false } },
       scales: {
-        x: { time: isTime },
+        x: {
+          time: isTime,
+          // Bars stand on the middle of what they are of: half of the first and of the last would be cut.
+          ...(look === "bars" && {
+            range: (_chart: uPlot, min: number, max: number) => widenedByHalf(own[0], min, max),
+          }),
+        },
         y: { range: (_chart, min, max) => [Math.min(0, min), max <= 0 ? 1 : max * 1.08] },
       },
       axes: [axis, { ...axis, size: 56, ...(unit !== undefined && { values: (_chart, ticks) => ticks.map(unit) }) }],
+      ...(zone === "utc" && { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), "Etc/UTC") }),
       series: [
         {},
-        ...series.map(({ title, colour: own }, index) =>
-          seriesOf(title, colour(own ?? `var(--series-${(index % SERIES_COLOURS) + 1})`), look, unit),
-        ),
+        ...series.map(({ title, colour: chosen }, index): uPlot.Series => {
+          const made = seriesOf(title, colour(chosen ?? `var(--series-${(index % SERIES_COLOURS) + 1})`), look);
+          made.value = (_chart: uPlot, _drawn: number | null, at: number, row: number | null) =>
+            textOf(row === null ? null : own[at]?.[row], unit);
+          return made;
+        }),
       ],
       hooks: {
         setSelect: [
@@ -71,11 +89,14 @@ export function createChart(settings: ChartSettings): ChartHandle {
         ],
       },
     },
-    aligned(data),
+    drawn(data),
     parent,
   );
   return {
-    setData: (next) => chart.setData(aligned(next)),
+    setData: (next) => {
+      own = next;
+      chart.setData(drawn(next));
+    },
     resize: (widthPx) => chart.setSize({ width: Math.max(widthPx, 50), height: heightPx }),
     destroy: () => chart.destroy(),
   };
@@ -86,14 +107,24 @@ function aligned(data: ChartData): uPlot.AlignedData {
   return data as unknown as uPlot.AlignedData;
 }
 
-function seriesOf(
-  title: string,
-  colour: string,
-  look: "lines" | "areas" | "bars",
-  unit: ChartSettings["unit"],
-): uPlot.Series {
+function stacked([x, ...series]: ChartData): ChartData {
+  let above: readonly number[] = x.map(() => 0);
+  const sums = series.toReversed().map((values) => (above = above.map((sum, i) => sum + (values[i] ?? 0))));
+  return [x, ...sums.toReversed()];
+}
+
+function widenedByHalf(x: readonly number[], min: number, max: number): [number, number] {
+  const half = x.length > 1 ? ((x[1] ?? 0) - (x[0] ?? 0)) / 2 : 0.5;
+  return [min - half, max + half];
+}
+
+function textOf(value: number | null | undefined, unit: ChartSettings["unit"]): string {
+  if (value === null || value === undefined) return "";
+  return unit === undefined ? String(value) : unit(value);
+}
+
+function seriesOf(title: string, colour: string, look: "lines" | "areas" | "bars"): uPlot.Series {
   const series: uPlot.Series = { label: title, stroke: colour, width: 1.5, points: { show: false } };
-  if (unit !== undefined) series.value = (_chart: uPlot, value: number | null) => (value === null ? "" : unit(value));
   if (look === "areas") series.fill = `color-mix(in srgb, ${colour} 18%, transparent)`;
   if (look !== "bars") return series;
   const paths = uPlot.paths.bars?.({ size: [0.85, 60], radius: 0.1 });

@@ -3,7 +3,7 @@ import type { Page } from "./page.ts";
 
 /**
  * Every page of the shell: THE list. A new page is its folder and an entry here; the navigation, the palette and the keys
- * take theirs from it, in this order. Pages that are to come: query, explore, catalog, dashboards (Data), then sources, jobs,
+ * take theirs from it, in this order. Pages that are to come: dashboards (Data), then sources, jobs,
  * sandboxes (Operations), memory, agent (Knowledge), users and settings (Administration).
  */
 export const PAGES: readonly Page[] = [
@@ -20,5 +20,19 @@ export const PAGES: readonly Page[] = [
     place: { section: "Data", icon: "query" },
     keys: "g q",
     part: lazyPart(async () => (await import("./query/query.tsx")).QueryPage),
+  },
+  {
+    path: "explore",
+    title: "Explore",
+    place: { section: "Data", icon: "explore" },
+    keys: "g e",
+    part: lazyPart(async () => (await import("./explore/explore.tsx")).ExplorePage),
+  },
+  {
+    path: "catalog",
+    title: "Catalog",
+    place: { section: "Data", icon: "catalog" },
+    keys: "g c",
+    part: lazyPart(async () => (await import("./catalog/catalog.tsx")).CatalogPage),
   },
 ];

@@ -7,7 +7,7 @@ import { Dialog } from "../../components/dialog.tsx";
 import { Spinner } from "../../components/spinner.tsx";
 import { Tabs } from "../../components/tabs.tsx";
 import type { RunningResult } from "../../results/running-result.ts";
-import { ExactNumber } from "./exact-number.ts";
+import { parseExactly } from "./exact-number.ts";
 import { JsonTree } from "./json-tree.tsx";
 
 /** Of a long text at once: more would take seconds to lay out. */
@@ -78,14 +78,8 @@ function Value({ text }: { text: string | null }): JSX.Element {
 function treeOf(text: string): { value: unknown } | undefined {
   if (!/^\s*[[{]/.test(text) || text.length > TREE_CHARS) return undefined;
   try {
-    return { value: JSON.parse(text, exactly) as unknown };
+    return { value: parseExactly(text) };
   } catch {
     return undefined;
   }
-}
-
-/** Integers that JavaScript has no number for stay as they are written. */
-function exactly(_key: string, value: unknown, context?: { source?: string }): unknown {
-  const isInexact = typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value);
-  return isInexact && context?.source !== undefined ? new ExactNumber(context.source) : value;
 }

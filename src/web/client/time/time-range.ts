@@ -1,0 +1,168 @@
+/**
+ * A range of time as an address has it: two expressions, each a moment (`2026-01-02T03:04:05Z`) or relative to the present
+ * (`now-15m`, `now-1d/d`: a day ago, back to when that day began). Pages turn it into moments when they ask the server.
+ */
+export type TimeRange = { from: string; to: string };
+
+/** The zone in which times are shown and typed, and in which days begin. */
+export type Zone = "utc" | "browser";
+
+/** Milliseconds since 1970; `toMs` is not part of it. */
+export type Moments = { fromMs: number; toMs: number };
+
+export const DEFAULT_RANGE: TimeRange = { from: "now-1h", to: "now" };
+
+export const USUAL_RANGES: readonly (TimeRange & { title: string })[] = [
+  { title: "Last 5 minutes", from: "now-5m", to: "now" },
+  { title: "Last 15 minutes", from: "now-15m", to: "now" },
+  { title: "Last hour", from: "now-1h", to: "now" },
+  { title: "Last 6 hours", from: "now-6h", to: "now" },
+  { title: "Last 24 hours", from: "now-24h", to: "now" },
+  { title: "Last 2 days", from: "now-2d", to: "now" },
+  { title: "Last 7 days", from: "now-7d", to: "now" },
+  { title: "Last 30 days", from: "now-30d", to: "now" },
+  { title: "Last 90 days", from: "now-90d", to: "now" },
+  { title: "Last year", from: "now-1y", to: "now" },
+  { title: "Today", from: "now/d", to: "now" },
+  { title: "Yesterday", from: "now-1d/d", to: "now/d" },
+];
+
+const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
+const RELATIVE = /^now((?:[+-]\d{1,6}[smhdwMy])*)(?:\/([mhdwMy]))?$/;
+const MOMENT = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)?(?:Z|[+-]\d\d:\d\d)?$/;
+
+/** What a timestamp of 64 bits of nanoseconds can hold. */
+const LEAST_MS = Date.UTC(1677, 8, 22);
+const GREATEST_MS = Date.UTC(2262, 3, 11);
+
+/** The moment that an expression stands for; undefined for what is none. One without an offset is in the zone. */
+export function momentOf(expression: string, nowMs: number, zone: Zone): number | undefined {
+  const text = expression.trim();
+  const relative = RELATIVE.exec(text);
+  const ms = relative === null ? absolute(text, zone) : relativeMs(relative[1] ?? "", relative[2], nowMs, zone);
+  return ms !== undefined && ms >= LEAST_MS && ms <= GREATEST_MS ? ms : undefined;
+}
+
+/** Undefined where an end cannot be read, or the range would be empty. */
+export function momentsOf({ from, to }: TimeRange, nowMs: number, zone: Zone): Moments | undefined {
+  const [fromMs, toMs] = [momentOf(from, nowMs, zone), momentOf(to, nowMs, zone)];
+  return fromMs !== undefined && toMs !== undefined && fromMs < toMs ? { fromMs, toMs } : undefined;
+}
+
+export function isRelative({ from, to }: TimeRange): boolean {
+  return from.trim().startsWith("now") || to.trim().startsWith("now");
+}
+
+export function rangeOf({ fromMs, toMs }: Moments): TimeRange {
+  return { from: new Date(Math.floor(fromMs)).toISOString(), to: new Date(Math.ceil(toMs)).toISOString() };
+}
+
+/** The range before it or after it, by half of its length. */
+export function moved({ fromMs, toMs }: Moments, direction: -1 | 1): Moments {
+  const half = (direction * (toMs - fromMs)) / 2;
+  return bounded({ fromMs: fromMs + half, toMs: toMs + half });
+}
+
+/** Twice as long, around the same middle. */
+export function widened({ fromMs, toMs }: Moments): Moments {
+  const half = Math.max((toMs - fromMs) / 2, 1);
+  return bounded({ fromMs: fromMs - half, toMs: toMs + half });
+}
+
+function bounded({ fromMs, toMs }: Moments): Moments {
+  return { fromMs: Math.max(fromMs, LEAST_MS), toMs: Math.min(toMs, GREATEST_MS) };
+}
+
+/** As a person says it: `Last hour`, `now-3h to now`, or both moments. */
+export function rangeTitle(range: TimeRange, zone: Zone): string {
+  const usual = USUAL_RANGES.find(({ from, to }) => from === range.from && to === range.to);
+  if (usual !== undefined) return usual.title;
+  const said = (text: string) => {
+    const ms = text.startsWith("now") ? undefined : momentOf(text, 0, zone);
+    return ms === undefined ? text : formatMoment(ms, zone);
+  };
+  return `${said(range.from)} to ${said(range.to)}`;
+}
+
+/** `2026-01-02 03:04:05`, with milliseconds where there are some. */
+export function formatMoment(ms: number, zone: Zone): string {
+  const text = new Date(ms - offsetMs(ms, zone)).toISOString();
+  return text.replace("T", " ").replace(/(?:\.000)?Z$/, "");
+}
+
+/** The zone's name, for people. */
+export function zoneTitle(zone: Zone): string {
+  return zone === "utc" ? "UTC" : `This browser's (${Intl.DateTimeFormat().resolvedOptions().timeZone})`;
+}
+
+/** What is added to the zone's time to make it UTC, at that moment. */
+export function offsetMs(ms: number, zone: Zone): number {
+  return zone === "utc" ? 0 : new Date(ms).getTimezoneOffset() * 60_000;
+}
+
+/** The exact time of a row (up to nine digits, UTC) in the zone: what is below a millisecond is the same in all of them. */
+export function formatTimestamp(text: string, zone: Zone): string {
+  const ms = Date.parse(text);
+  if (Number.isNaN(ms)) return text;
+  const fraction = /\.(\d+)/.exec(text)?.[1] ?? "";
+  const whole = formatMoment(Math.floor(ms / 1_000) * 1_000, zone);
+  return `${whole}.${fraction.padEnd(3, "0")}`;
+}
+
+function absolute(text: string, zone: Zone): number | undefined {
+  if (!MOMENT.test(text)) return undefined;
+  const hasOffset = /(?:Z|[+-]\d\d:\d\d)$/.test(text) && text.length > 10;
+  const day = text.slice(0, 10);
+  const time = text.length > 10 ? text.slice(11) : "00:00";
+  // Of a date alone the language says UTC, of a date and a time the zone of the browser.
+  const ms = Date.parse(`${day}T${time}${hasOffset || zone === "browser" ? "" : "Z"}`);
+  if (Number.isNaN(ms)) return undefined;
+  // 2026-02-30 is read as a day of March.
+  const isDay = new Date(`${day}T00:00:00Z`).toISOString().startsWith(day);
+  return isDay ? ms : undefined;
+}
+
+function relativeMs(steps: string, rounding: string | undefined, nowMs: number, zone: Zone): number | undefined {
+  let ms = nowMs;
+  for (const [, sign, count, unit] of steps.matchAll(/([+-])(\d+)([smhdwMy])/g)) {
+    ms = stepped(ms, Number(count) * (sign === "-" ? -1 : 1), unit ?? "s", zone);
+  }
+  if (Number.isNaN(ms)) return undefined;
+  return rounding === undefined ? ms : beginningOf(ms, rounding, zone);
+}
+
+function stepped(ms: number, count: number, unit: string, zone: Zone): number {
+  if (unit === "s" || unit === "m" || unit === "h") return ms + count * UNIT_MS[unit];
+  // Days, weeks, months and years are those of the calendar: a day has 23 hours when clocks go forward.
+  const { year, month, day, restMs } = calendarOf(ms, zone);
+  if (unit === "d" || unit === "w") return dayOf(year, month, day + count * (unit === "w" ? 7 : 1), zone) + restMs;
+  const months = month + count * (unit === "y" ? 12 : 1);
+  // A month before 31 March is the last day of February.
+  const last = new Date(Date.UTC(year, months + 1, 0)).getUTCDate();
+  return dayOf(year, months, Math.min(day, last), zone) + restMs;
+}
+
+function beginningOf(ms: number, unit: string, zone: Zone): number {
+  const { year, month, day } = calendarOf(ms, zone);
+  if (unit === "y") return dayOf(year, 0, 1, zone);
+  if (unit === "M") return dayOf(year, month, 1, zone);
+  if (unit === "d") return dayOf(year, month, day, zone);
+  // Weeks begin on Mondays.
+  if (unit === "w") return dayOf(year, month, day - ((new Date(Date.UTC(year, month, day)).getUTCDay() + 6) % 7), zone);
+  const size = unit === "h" ? UNIT_MS.h : UNIT_MS.m;
+  const shift = offsetMs(ms, zone);
+  return Math.floor((ms - shift) / size) * size + shift;
+}
+
+function calendarOf(ms: number, zone: Zone): { year: number; month: number; day: number; restMs: number } {
+  const date = new Date(ms);
+  const [year, month, day] =
+    zone === "utc"
+      ? [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()]
+      : [date.getFullYear(), date.getMonth(), date.getDate()];
+  return { year, month, day, restMs: ms - dayOf(year, month, day, zone) };
+}
+
+function dayOf(year: number, month: number, day: number, zone: Zone): number {
+  return zone === "utc" ? Date.UTC(year, month, day) : new Date(year, month, day).getTime();
+}
