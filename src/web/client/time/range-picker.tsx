@@ -53,9 +53,9 @@ export function RangePicker({ range, zone, onRange, onZone }: RangePickerProps):
         class="button button-plain range-button"
         aria-expanded={isOpen}
         aria-haspopup="dialog"
-        aria-label={`Time range: ${rangeTitle(range, zone)} ${zone === "utc" ? "UTC" : "local"}`}
         popovertarget={id}
       >
+        <span class="unseen">Time range:</span>
         <span>{rangeTitle(range, zone)}</span>
         <small>{zone === "utc" ? "UTC" : "local"}</small>
         <Icon name="down" size={14} />

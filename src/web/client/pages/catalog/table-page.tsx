@@ -1,6 +1,6 @@
 import { useLocation } from "preact-iso";
 import type { JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { formatBytes, formatCount, formatDuration, plural } from "../../base/format.ts";
 import { packText } from "../../base/packed-text.ts";
 import { choice, text } from "../../base/params.ts";
@@ -38,7 +38,12 @@ export function TablePage({ database, table, facts, onBack }: TablePageProps): J
   const [{ part }, update] = useParams(PARAMS);
   const { route } = useLocation();
   const openQuery = useOpenQuery(database);
-  const shown = facts === undefined ? "ingest" : part;
+  const isNew = facts === undefined;
+  // When the first piece has made the table, the rest is still on its way: the part stays.
+  useEffect(() => {
+    if (isNew) update({ part: "ingest" }, "replace");
+  }, [isNew]);
+  const shown = isNew ? "ingest" : part;
   return (
     <>
       <PageHead title={table} lead={leadOf(facts, database)}>

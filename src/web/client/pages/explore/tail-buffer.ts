@@ -56,7 +56,9 @@ export class TailBuffer {
     const waiting = this.#waiting;
     this.#waiting = [];
     this.#lost = 0;
-    this.#show([...marks, ...waiting]);
+    this.#show(waiting);
+    // Beside the rows that are held, not one of them: they are as many as there may be.
+    if (marks.length > 0) this.#shown = [...marks, ...this.#shown];
   }
 
   clear(): void {
