@@ -98,6 +98,7 @@ describe.skipIf(lacks !== undefined)(`explore and catalog${lacks === undefined ?
     await page.getByRole("button", { name: "Open as query" }).click();
     await page.getByRole("button", { name: "Run", exact: true }).click();
     await page.getByText(/^60 rows ·/).waitFor();
+    expect(new URL(page.url()).pathname).toBe("/ui/query");
     await page.goBack();
     await page.getByRole("button", { name: "Remove the filter ctx.user.name = it's Zoë" }).click();
     await page.getByText("120 rows").waitFor();
