@@ -1,8 +1,11 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
-/** The values of x, which grow, then those of each series; null where there is none. */
-export type ChartData = readonly [readonly number[], ...(readonly (number | null)[])[]];
+/**
+ * The values of x, which grow, then those of each series: null is a gap, undefined an x that is only another series', which
+ * lines pass over.
+ */
+export type ChartData = readonly [readonly number[], ...(readonly (number | null | undefined)[])[]];
 
 export type ChartSeries = {
   title: string;
