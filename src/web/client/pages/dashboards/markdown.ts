@@ -187,6 +187,8 @@ function codeAt(text: string, at: number, found: Found): [Inline, number] | unde
   ];
 }
 
+const MOST_SKIPPED = 50;
+
 function emphasisAt(text: string, at: number, depth: number, found: Found): [Inline, number] | undefined {
   const char = text.charAt(at);
   const marker = text.charAt(at + 1) === char ? char + char : char;
@@ -195,8 +197,9 @@ function emphasisAt(text: string, at: number, depth: number, found: Found): [Inl
   const isInWord = char === "_" && /[\p{L}\p{N}]/u.test(text.charAt(at - 1));
   if (isInWord || /^\s?$/.test(text.charAt(from))) return undefined;
   let end = indexAfter(text, marker, from, found);
-  // `**` is not the end of `*`.
-  while (marker.length === 1 && end !== -1 && text.charAt(end + 1) === char) {
+  // `**` is not the end of `*`. After some of them there is none: a text of thousands would be read to its end for each.
+  for (let skipped = 0; marker.length === 1 && end !== -1 && text.charAt(end + 1) === char; skipped++) {
+    if (skipped === MOST_SKIPPED) return undefined;
     end = indexAfter(text, marker, end + 2, found);
   }
   if (end <= from || /\s/.test(text.charAt(end - 1))) return undefined;
