@@ -3,8 +3,7 @@ import type { Page } from "./page.ts";
 
 /**
  * Every page of the shell: THE list. A new page is its folder and an entry here; the navigation, the palette and the keys
- * take theirs from it, in this order. Pages that are to come: dashboards (Data), then sources, jobs,
- * take theirs from it, in this order. Pages that are to come: explore, catalog (Data), then sources, jobs,
+ * take theirs from it, in this order. Pages that are to come: sources, jobs,
  * sandboxes (Operations), memory, agent (Knowledge), users and settings (Administration).
  */
 export const PAGES: readonly Page[] = [
@@ -35,6 +34,8 @@ export const PAGES: readonly Page[] = [
     place: { section: "Data", icon: "catalog" },
     keys: "g c",
     part: lazyPart(async () => (await import("./catalog/catalog.tsx")).CatalogPage),
+  },
+  {
     path: "dashboards",
     title: "Dashboards",
     place: { section: "Data", icon: "dashboards" },
