@@ -53,7 +53,7 @@ export function ComboboxMachine(props: ComboboxProps): JSX.Element {
         </button>
       </div>
 
-      <div {...api.getPositionerProps()} class="menu-place">
+      <div {...api.getPositionerProps()}>
         <ul {...api.getContentProps()} class="menu">
           {shown.map((item) => (
             <li key={item.value} {...api.getItemProps({ item })} class="menu-item">

@@ -31,7 +31,7 @@ export function MenuMachine(props: MenuProps & { isOpenAtFirst: boolean }): JSX.
         <Icon name="down" size={14} />
       </button>
 
-      <div {...api.getPositionerProps()} class="menu-place">
+      <div {...api.getPositionerProps()}>
         <div {...api.getContentProps()} class="menu">
           {head !== undefined && <div class="menu-head">{head}</div>}
           {items.map((item) => (

@@ -1,0 +1,134 @@
+import type { Browser } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { lacking } from "../../src/core/capabilities.test-kit.ts";
+import { ingest } from "../support/client.ts";
+import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
+import { checkAccessible, checkFits, LOOKS, startBrowser, visit, type Look, type Visit } from "./browser.test-kit.ts";
+
+const lacks = lacking("chromium");
+const DASHBOARDS = "/v1/dashboards";
+
+let browser: Browser;
+let engine: Engine;
+let removeHome: () => Promise<void>;
+const visits: Visit[] = [];
+
+async function open(path: string, look?: Partial<Look>): Promise<Visit> {
+  const opened = await visit(browser, engine.url, look);
+  visits.push(opened);
+  await opened.page.goto(path);
+  return opened;
+}
+
+type Json = Record<string, unknown>;
+
+async function send(method: string, path: string, body?: unknown): Promise<Json> {
+  const answer = await fetch(engine.url + path, {
+    method,
+    headers: { "Content-Type": "application/json" },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  return (await answer.json()) as Json;
+}
+
+const query = (text: string) => [{ language: "sql", text, database: "default" }];
+const panel = (type: string, title: string, y: number, queries: unknown[], options: Json = {}) => ({
+  id: title.toLowerCase(),
+  type,
+  title,
+  grid: { x: 0, y, w: 12, h: 6 },
+  queries,
+  options,
+});
+
+async function made(name: string): Promise<string> {
+  const { id } = await send("POST", DASHBOARDS, {
+    name,
+    panels: [
+      panel("table", "Levels", 0, query("SELECT level, count(*) AS n FROM events GROUP BY level ORDER BY level")),
+      panel("stat", "Rows", 6, query("SELECT count(*) AS rows FROM events WHERE level = $level")),
+      panel("bar", "Broken", 12, query("SELECT nosuch FROM events")),
+      panel("hologram", "Unknown", 18, []),
+    ],
+    settings: { variables: [{ name: "level", type: "list", values: ["info", "warn's"], default: "info" }] },
+  });
+  return String(id);
+}
+
+describe.skipIf(lacks !== undefined)(`dashboards in a browser${lacks === undefined ? "" : `: ${lacks}`}`, () => {
+  beforeAll(async () => {
+    browser = await startBrowser();
+    const { home, remove } = await temporaryHome();
+    removeHome = remove;
+    engine = await startEngine({ home });
+    const rows = Array.from({ length: 30 }, (_, n) => JSON.stringify({ n, level: n % 3 === 0 ? "info" : "warn's" }));
+    await ingest(engine.url, "events", rows.join("\n"));
+  });
+  afterEach(async () => {
+    for (const one of visits.splice(0)) await one.end();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await engine?.stop();
+    await removeHome?.();
+  });
+
+  test.each(LOOKS)("a list, and panels each of which fails alone ($scheme, $width wide)", async (look) => {
+    const id = await made(`Seen ${look.scheme} ${look.width}`);
+    const list = await open("/ui/dashboards", look);
+    await list.page.getByRole("link", { name: `Seen ${look.scheme} ${look.width}` }).waitFor();
+    await checkAccessible(list.page);
+    await checkFits(list.page);
+    const { page, expectProblem } = await open(`/ui/dashboards/${id}`, look);
+    expectProblem("400");
+    await page.getByRole("heading", { name: `Seen ${look.scheme} ${look.width}` }).waitFor();
+    await page
+      .getByRole("gridcell", { name: "warn's" })
+      .or(page.getByRole("cell", { name: "warn's" }))
+      .first()
+      .waitFor();
+    await checkAccessible(page);
+    await checkFits(page);
+    // Panels further down run once they are in view.
+    await page.getByRole("heading", { name: "Broken" }).scrollIntoViewIfNeeded();
+    await page
+      .getByText(/nosuch/)
+      .first()
+      .waitFor();
+    await page.getByRole("heading", { name: "Unknown" }).scrollIntoViewIfNeeded();
+    await page
+      .getByText(/hologram/)
+      .first()
+      .waitFor();
+  });
+
+  test("a variable reaches the query as a value, whatever it holds", async () => {
+    const { page, expectProblem } = await open(`/ui/dashboards/${await made("Variables")}`);
+    expectProblem("400");
+    const rows = page.getByRole("region", { name: "Rows" }).or(page.getByRole("article", { name: "Rows" }));
+    await rows.getByText("10", { exact: true }).waitFor();
+    await page.getByRole("combobox", { name: "level" }).click();
+    await page.getByRole("option", { name: "warn's" }).click();
+    await rows.getByText("20", { exact: true }).waitFor();
+  });
+
+  test("a panel is moved by keys and saved; a second page hears that it is behind", async () => {
+    const id = await made("Moved");
+    const [first, second] = [await open(`/ui/dashboards/${id}`), await open(`/ui/dashboards/${id}`)];
+    for (const { page, expectProblem } of [first, second]) {
+      expectProblem("400");
+      expectProblem("412");
+      await page.getByRole("button", { name: "Edit", exact: true }).click();
+      await page.getByRole("button", { name: /Move.*Levels|Levels.*move/i }).focus();
+      await page.keyboard.press("ArrowRight");
+    }
+    await first.page.getByRole("button", { name: "Save", exact: true }).click();
+    await expect.poll(async () => (await send("GET", `${DASHBOARDS}/${id}`))["version"]).toBe(2);
+    const { panels } = (await send("GET", `${DASHBOARDS}/${id}`)) as { panels: { id: string; grid: Json }[] };
+    expect(panels.find((one) => one.id === "levels")?.grid).toMatchObject({ x: 1, w: 12 });
+    await second.page.getByRole("button", { name: "Save", exact: true }).click();
+    await second.page.getByRole("dialog").waitFor();
+    await checkAccessible(second.page);
+    expect((await send("GET", `${DASHBOARDS}/${id}`))["version"]).toBe(2);
+  });
+});
