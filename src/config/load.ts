@@ -186,14 +186,19 @@ function unknownVariables(env: ConfigSources["env"], table: OptionRows): string[
   const variables = Object.values(table).flatMap(variablesOf);
   const known = new Set(variables);
   return Object.keys(env)
-    .filter((name) => name.startsWith("ENGINE_") && !known.has(name) && env[name] !== "")
+    .filter((name) => name.startsWith(PREFIX) && !known.has(name) && env[name] !== "")
     .sort()
     .map((name) => `${cut(name)} is no option of this version and has no effect${hint(name, variables)}`);
 }
 
+const PREFIX = "ENGINE_";
+
+/** What all have in common says nothing of what was meant. */
 function hint(name: string, known: readonly string[]): string {
-  const meant = nearest(name, known);
-  return meant === undefined ? "" : `; did you mean ${meant}?`;
+  const prefix = name.startsWith(PREFIX) ? PREFIX : "";
+  const own = known.filter((one) => one.startsWith(prefix)).map((one) => one.slice(prefix.length));
+  const meant = nearest(name.slice(prefix.length), own);
+  return meant === undefined ? "" : `; did you mean ${prefix}${meant}?`;
 }
 
 type ConfigFile = { settings: Map<string, Setting>; warnings: string[] };

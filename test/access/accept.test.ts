@@ -6,6 +6,8 @@ import { nameOf, ROUTES } from "./routes.test-kit.ts";
 const OTHERS = [
   "GET /metrics",
   "GET /docs",
+  "GET /ui/",
+  "GET /ui/{*path}",
   "GET /v1/exports/{id}/download",
   "GET /v1/oauth/{provider}/callback",
   "POST /v1/oauth/{provider}/callback",

@@ -484,6 +484,7 @@ const OF_DASHBOARDS =
   "of the databases that its queries run in, whoever made it: src/knowledge/dashboards/contract.test-kit.ts, " +
   "test/api/dashboards.test.ts";
 const OF_THE_INSTALLATION = "of the installation, which everybody's questions use";
+const OF_PAGES = "the files of the pages, which are everybody's";
 const OF_SELF = "about the caller's own sign-in";
 const OF_BROWSERS = "for browsers that a provider sends back: the unguessable state is the right";
 
@@ -563,6 +564,10 @@ export const ENGINE_ROUTES_WITHOUT: Readonly<Record<string, string>> = {
   "POST /v1/auth/logout": OF_SELF,
   "GET /v1/auth/config": OF_SELF,
   "GET /v1/auth/me": OF_SELF,
+  "GET /": OF_PAGES,
+  "GET /ui": OF_PAGES,
+  "GET /ui/": OF_PAGES,
+  "GET /ui/{*path}": OF_PAGES,
   "POST /v1/auth/web/login": OF_BROWSERS,
   "POST /v1/auth/web/token": OF_BROWSERS,
   "POST /v1/auth/web/logout": OF_BROWSERS,

@@ -1,5 +1,6 @@
 import { inDatabaseA, isFullAdmin, newName, type Sample } from "./sample.test-kit.ts";
 import { AGENT_SAMPLES } from "./samples-agent.test-kit.ts";
+import { BROWSER_SAMPLES } from "./samples-browsers.test-kit.ts";
 import { KNOWLEDGE_SAMPLES } from "./samples-knowledge.test-kit.ts";
 import { OPEN_TABLE_SAMPLES } from "./samples-open-tables.test-kit.ts";
 import {
@@ -24,12 +25,6 @@ const OWN_APP = { client_id: "an-app", client_secret: "a-secret" };
 
 function get(path: string): () => TestRequest {
   return () => ({ method: "GET", path });
-}
-
-/** As a page of the server makes it where a browser says nothing about it. */
-function ofOwnPage(path: string, body?: unknown): TestRequest {
-  const request = jsonRequest("POST", path, body);
-  return { ...request, headers: { ...request.headers, "x-engine-web": "1" } };
 }
 
 async function newUser(world: World): Promise<string> {
@@ -323,17 +318,7 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     answer: (caller) => (isFullAdmin(caller) ? 200 : 404),
   },
 
-  "POST /v1/auth/web/login": { request: () => ofOwnPage("/v1/auth/web/login", ROOT), answer: ok },
-  "POST /v1/auth/web/token": {
-    request: async (world) => {
-      const { token } = await world.admin("POST", "/v1/auth/tokens", { name: newName() });
-      return ofOwnPage("/v1/auth/web/token", { token });
-    },
-    answer: ok,
-  },
-  "POST /v1/auth/web/logout": { request: () => ofOwnPage("/v1/auth/web/logout"), answer: ok },
-  "GET /v1/auth/web/start": { request: get("/v1/auth/web/start?provider=none"), answer: () => 302 },
-  "GET /v1/auth/web/callback": { request: get("/v1/auth/web/callback?code=a&state=b"), answer: () => 302 },
+  ...BROWSER_SAMPLES,
   "GET /v1/auth/sessions": { request: get("/v1/auth/sessions"), answer: ok },
   "DELETE /v1/auth/sessions": { request: () => ({ method: "DELETE", path: "/v1/auth/sessions" }), answer: ok },
   "DELETE /v1/auth/sessions/{id}": {

@@ -250,7 +250,7 @@ describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? 
     await page.getByRole("combobox", { name: "Database" }).waitFor();
     await page.locator(".combobox").waitFor();
     const walked: string[] = [];
-    for (let i = 0; i < 11; i++) {
+    for (let i = 0; i < 15; i++) {
       await page.keyboard.press("Tab");
       walked.push(await focused(page));
     }
@@ -262,6 +262,10 @@ describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? 
       "Keys",
       "Account: Not signed in",
       "Overview",
+      "Query",
+      "Explore",
+      "Catalog",
+      "Dashboards",
       "Refresh",
       "Tables of default",
       "Tables of logs",

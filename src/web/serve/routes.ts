@@ -86,7 +86,7 @@ const pageOrAsset = defineRoute({
     thePage,
     { status: 200, description: "A file.", type: "text/javascript" },
     { status: 200, description: "A file.", type: "text/css" },
-    { status: 200, description: "A file.", type: "*/*" },
+    { status: 200, description: "A file.", type: "image/svg+xml" },
     { status: 304, description: "The client has the file." },
   ],
   errors: ["invalid_header"],

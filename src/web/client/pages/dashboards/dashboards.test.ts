@@ -74,11 +74,11 @@ describe("the layout", () => {
 describe("parameters", () => {
   test.each([
     ["SELECT * FROM t WHERE at >= $from AND a = $Region", ["from", "region"]],
-    ["SELECT '$no', \"$no\", 'it''s $no', e'\\'$no' -- $no\n, $yes", ["yes"]],
-    ["SELECT /* $no /* $no */ $no */ $yes, $$ $no $$, $tag$ $no $no$ $tag$", ["yes"]],
+    ["SELECT '$no', \"$no\", 'it''s $no', e'\\'$no' -- $no\n, $kept", ["kept"]],
+    ["SELECT /* $no /* $no */ $no */ $kept, $$ $no $$, $tag$ $no $no$ $tag$", ["kept"]],
     ["SELECT a$no, $1, ?, 1$no, $", []],
     ["SELECT 'open $no", []],
-    ["SELECT '\\' || $yes || '$no'", ["yes"]],
+    ["SELECT '\\' || $kept || '$no'", ["kept"]],
   ])("of %j", (text, names) => {
     expect([...parametersIn(text)].toSorted()).toEqual(names);
   });
