@@ -14,6 +14,9 @@ export type WebBuild = { sources: readonly string[]; packages: readonly string[]
 /** Builds the pages for browsers into `folder`: the page, the files that it loads, and each of these as `.br` and `.gz`. */
 export async function buildWeb(repository: string, folder: string): Promise<WebBuild> {
   const modules = new Set<string>();
+  // Vite asks the environment, not its options, whether to build for production. What it builds for development holds the
+  // paths of this machine; a release must not, whoever makes it.
+  process.env["NODE_ENV"] = "production";
   await build({
     configFile: false,
     root: join(repository, CLIENT),
