@@ -75,6 +75,8 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
 
 /** Measures that are 0 when all is well. */
 const MAY_BE_ZERO = new Set([
+  // Where nothing blocked the page for as long as a long task is.
+  "longest",
   // Of a run that is too short for one.
   "merges",
   "written",
