@@ -6,6 +6,7 @@ import type { Random } from "../core/random.ts";
 import type { HttpRequest } from "../io/http/http.ts";
 import { cookiesOf, secureIn } from "../server/web-session.ts";
 import { HOME, returnTo } from "./return-to.ts";
+import { jsonIn } from "../core/json-text.ts";
 
 /**
  * A sign-in while the browser is at an issuer. All that is known of it travels in a cookie of that browser, one for each:
@@ -78,13 +79,4 @@ function cookieText(request: HttpRequest, state: string, value: string, ageSecs:
 function isEqual(a: string, b: string): boolean {
   const [left, right] = [Buffer.from(hashToken(a)), Buffer.from(hashToken(b))];
   return timingSafeEqual(left, right);
-}
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
 }

@@ -5,6 +5,7 @@ import { reasonOf, textOf } from "../jwt/fetch-json.ts";
 import type { IssuedTokens } from "../jwt/issued.ts";
 import { boundedCode, fetchWithin } from "./fetch-within.ts";
 import type { CodeAnswer, GrantOutcome, SignInClient, SignInRequest } from "./sign-in-client.ts";
+import { jsonIn } from "../../core/json-text.ts";
 
 export type IdpClientOptions = {
   /** Base address of the provider's project, without a trailing slash. */
@@ -83,14 +84,4 @@ async function outcomeOf(response: Response): Promise<GrantOutcome> {
   const code = said.data?.error_code ?? said.data?.error;
   if (code === undefined || !FINAL.has(status)) return { kind: "unreachable", reason: `its status is ${status}` };
   return { kind: "refused", error: boundedCode(code) };
-}
-
-/** What is no JSON says nothing, whatever its status. */
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
 }

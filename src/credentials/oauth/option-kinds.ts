@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { hideUser, isSafeKeyUrl } from "../../auth/option-kinds.ts";
 import { bearerToken, HIDDEN, listOf, type Kind } from "../../config/kinds.ts";
+import { jsonIn } from "../../core/json-text.ts";
 
 /** The providers of which only the app is to be said. */
 export const PRESET_PROVIDERS = ["github", "google", "microsoft", "notion", "atlassian", "slack"] as const;
@@ -70,14 +71,6 @@ export const providerSettings: Kind<ProviderSettings> = {
 function settingsIn(value: unknown): ProviderSettings | undefined {
   const result = settings.safeParse(value);
   return result.success ? result.data : undefined;
-}
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** What does not parse might hold a secret anywhere. */

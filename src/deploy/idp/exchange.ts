@@ -28,12 +28,3 @@ export async function exchange(clock: Clock, url: string, request: Sent): Promis
     timer.cancel();
   }
 }
-
-/** The value of a JSON text; undefined where it is none. What parsers say quotes the text, which may hold secrets. */
-export function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
-}

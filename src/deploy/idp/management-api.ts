@@ -3,7 +3,8 @@ import { z } from "zod";
 import { CliError, EXIT } from "../../client/failure.ts";
 import { visible } from "../../client/text.ts";
 import type { Clock } from "../../core/clock.ts";
-import { exchange, jsonIn, type Answer } from "./exchange.ts";
+import { exchange, type Answer } from "./exchange.ts";
+import { jsonIn } from "../../core/json-text.ts";
 
 /**
  * The management API of an identity provider: what `engine deploy init` uses of Supabase's. What it answers is checked

@@ -6,8 +6,9 @@ import type { CliContext } from "../../client/context.ts";
 import { CliError, EXIT } from "../../client/failure.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Random } from "../../core/random.ts";
-import { exchange, jsonIn } from "./exchange.ts";
+import { exchange } from "./exchange.ts";
 import { listenOnLoopback } from "./loopback.ts";
+import { jsonIn } from "../../core/json-text.ts";
 
 /** The OAuth app at the management API. */
 export type ManagementApp = { apiBase: string; clientId: string; clientSecret: string };

@@ -5,6 +5,7 @@ import { MEMORY_TYPES } from "../memory/model.ts";
 import type { Extractor, ExtractedStatement } from "../mcp/deps.ts";
 import type { AgentEngines } from "./engines/engines.ts";
 import { smallTask } from "./engines/small-task.ts";
+import { jsonIn } from "../../core/json-text.ts";
 
 const TIMEOUT_MS = 30_000;
 const MAX_TOKENS = 2_000;
@@ -46,18 +47,10 @@ export function extractor(deps: {
 function statementsIn(said: string, turns: ReadonlySet<number>): ExtractedStatement[] {
   const found = new Map<string, ExtractedStatement>();
   for (const line of said.split("\n")) {
-    const read = statement.safeParse(parsed(line.trim()));
+    const read = statement.safeParse(jsonIn(line.trim()));
     if (!read.success || !turns.has(read.data.turn) || found.size >= MAX_STATEMENTS) continue;
     const { turn, memory_type: memoryType, content } = read.data;
     found.set(content.toLowerCase(), { turn, memoryType, content });
   }
   return [...found.values()];
-}
-
-function parsed(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
 }

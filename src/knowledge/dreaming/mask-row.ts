@@ -1,4 +1,5 @@
 import { maskSecrets } from "../memory/secrets.ts";
+import { jsonIn } from "../../core/json-text.ts";
 
 const MAX_DEPTH = 64;
 const TOO_DEEP = "[nested too deeply]";
@@ -27,7 +28,7 @@ export function maskRow(value: unknown, depth = 0): unknown {
 }
 
 function maskText(text: string, depth: number): string {
-  const inner = /^\s*[[{"]/u.test(text) ? parsed(text) : undefined;
+  const inner = /^\s*[[{"]/u.test(text) ? jsonIn(text) : undefined;
   const masked = maskRow(inner, depth + 1);
   return maskSecrets(masked === inner ? text : JSON.stringify(masked));
 }
@@ -36,12 +37,4 @@ function maskNamed(name: string, text: string): string {
   const before = `${name}: `;
   const masked = maskSecrets(`${before}${text}`);
   return masked.startsWith(before) ? masked.slice(before.length) : masked;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }

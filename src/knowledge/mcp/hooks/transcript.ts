@@ -1,5 +1,6 @@
 import { constants } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
+import { jsonIn } from "../../../core/json-text.ts";
 
 /** Transcripts of a coding agent: a file with a JSON object on each line. */
 
@@ -53,7 +54,7 @@ function bounded(exchange: readonly TranscriptMessage[]): TranscriptMessage[] {
 }
 
 function messageIn(line: string): TranscriptMessage | undefined {
-  const { type, message, timestamp, isMeta, isSidechain, isCompactSummary, toolUseResult } = objectIn(parsed(line));
+  const { type, message, timestamp, isMeta, isSidechain, isCompactSummary, toolUseResult } = objectIn(jsonIn(line));
   if (type !== "user" && type !== "assistant") return undefined;
   // What the agent's program wrote in the user's name, and what helpers of the agent said to each other.
   if ([isMeta, isSidechain, isCompactSummary].includes(true) || toolUseResult !== undefined) return undefined;
@@ -75,15 +76,6 @@ function textsIn(content: unknown): string[] {
 /** The agent's program puts outputs of commands, reminders and the like between tags. */
 function isSaid(text: string): boolean {
   return !/^\s*<[a-z][a-z_-]*>/i.test(text);
-}
-
-function parsed(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    // Empty, or not written to its end.
-    return undefined;
-  }
 }
 
 function objectIn(value: unknown): Readonly<Record<string, unknown>> {

@@ -9,6 +9,7 @@ import { embeddedText } from "../../memory/embed/vector-text.ts";
 import type { NodeRecord } from "../../memory/model.ts";
 import type { Verdict } from "../../memory/verdicts.ts";
 import { PIPELINE_LIMITS } from "../limits.ts";
+import { jsonIn } from "../../../core/json-text.ts";
 
 /** Two memories that are alike. */
 export type AlikeNodes = { one: NodeRecord; other: NodeRecord };
@@ -79,7 +80,7 @@ function verdictsIn(said: string): Map<string, Said> {
   const found = new Map<string, Said>();
   const torn = new Set<string>();
   for (const [text] of said.matchAll(/\{[^{}]*\}/gu)) {
-    const read = line.safeParse(parsed(text));
+    const read = line.safeParse(jsonIn(text));
     if (!read.success) continue;
     const { pair, verdict } = read.data;
     if ((found.get(pair) ?? verdict) !== verdict) torn.add(pair);
@@ -87,12 +88,4 @@ function verdictsIn(said: string): Map<string, Said> {
   }
   for (const pair of torn) found.delete(pair);
   return found;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
