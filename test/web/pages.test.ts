@@ -1,4 +1,4 @@
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { lacking } from "../../src/core/capabilities.test-kit.ts";
 import { ingest } from "../support/client.ts";
@@ -33,6 +33,13 @@ async function open(engine: Engine, look?: Partial<Look>): Promise<Visit> {
   const opened = await visit(browser, engine.url, look);
   visits.push(opened);
   return opened;
+}
+
+/** On a page that asks to sign in. */
+async function signInWith(page: Page, token: string): Promise<void> {
+  await page.getByRole("tab", { name: "Token" }).click();
+  await page.getByRole("textbox", { name: "Token" }).fill(token);
+  await page.keyboard.press("Enter");
 }
 
 describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? "" : `: ${lacks}`}`, () => {
@@ -97,9 +104,7 @@ describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? 
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.getByText("The token is not valid here.").waitFor();
       await checkAccessible(page);
-      await page.getByRole("tab", { name: "Token" }).click();
-      await page.getByRole("textbox", { name: "Token" }).fill(READER);
-      await page.keyboard.press("Enter");
+      await signInWith(page, READER);
       await page.getByRole("heading", { name: "Overview" }).waitFor();
       expect(new URL(page.url()).search).toBe("?db=logs");
       await page.getByRole("button", { name: /^Account/ }).click();
@@ -131,9 +136,7 @@ describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? 
     const { page, context, expectProblem } = await open(engines.guarded);
     expectProblem("401");
     await page.goto("/ui/sign-in");
-    await page.getByRole("tab", { name: "Token" }).click();
-    await page.getByRole("textbox", { name: "Token" }).fill(READER);
-    await page.keyboard.press("Enter");
+    await signInWith(page, READER);
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     const kept = await page.evaluate<string>(
       "JSON.stringify([document.cookie, {...localStorage}, {...sessionStorage}, location.href, document.documentElement.outerHTML])",
@@ -148,9 +151,7 @@ describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? 
     const { page, context, expectProblem } = await open(engines.guarded);
     expectProblem("401");
     await page.goto("/ui/sign-in");
-    await page.getByRole("tab", { name: "Token" }).click();
-    await page.getByRole("textbox", { name: "Token" }).fill(READER);
-    await page.keyboard.press("Enter");
+    await signInWith(page, READER);
     await page.getByRole("row", { name: /^requests 2 / }).waitFor();
     await context.clearCookies();
     await page.getByRole("button", { name: "Refresh" }).click();
@@ -169,9 +170,7 @@ describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? 
     const { page, context, expectProblem } = await open(engines.guarded);
     expectProblem("401");
     await page.goto("/ui/sign-in");
-    await page.getByRole("tab", { name: "Token" }).click();
-    await page.getByRole("textbox", { name: "Token" }).fill(READER);
-    await page.keyboard.press("Enter");
+    await signInWith(page, READER);
     await page.getByRole("row", { name: /^requests 2 / }).waitFor();
     await context.clearCookies();
     await page.getByRole("button", { name: "Refresh" }).click();
@@ -184,18 +183,14 @@ describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? 
     const { page, context, expectProblem } = await open(engines.guarded);
     expectProblem("401");
     await page.goto("/ui/sign-in");
-    await page.getByRole("tab", { name: "Token" }).click();
-    await page.getByRole("textbox", { name: "Token" }).fill(READER);
-    await page.keyboard.press("Enter");
+    await signInWith(page, READER);
     await page.getByRole("row", { name: /^requests 2 / }).waitFor();
     await context.clearCookies();
     await page.getByRole("button", { name: "Refresh" }).click();
     await page.getByRole("dialog", { name: "Sign in again" }).waitFor();
     const other = await context.newPage();
     await other.goto("/ui/sign-in");
-    await other.getByRole("tab", { name: "Token" }).click();
-    await other.getByRole("textbox", { name: "Token" }).fill(READER);
-    await other.keyboard.press("Enter");
+    await signInWith(other, READER);
     await other.getByRole("heading", { name: "Overview" }).waitFor();
     await page.getByRole("dialog", { name: "Sign in again" }).waitFor({ state: "detached" });
   });
@@ -224,9 +219,7 @@ describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? 
       "/ui/sign-in",
     ]) {
       await page.goto(`/ui/sign-in?return_to=${encodeURIComponent(address)}`);
-      await page.getByRole("tab", { name: "Token" }).click();
-      await page.getByRole("textbox", { name: "Token" }).fill(READER);
-      await page.keyboard.press("Enter");
+      await signInWith(page, READER);
       await page.getByRole("heading", { name: "Overview" }).waitFor();
       expect(page.url()).toBe(`${engines.guarded.url}/ui/`);
       await page.context().clearCookies();

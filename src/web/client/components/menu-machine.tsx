@@ -5,9 +5,15 @@ import { useEffect, useId, useRef } from "preact/hooks";
 import { Icon } from "./icons.tsx";
 import { menuButtonClass, type MenuProps } from "./menu-props.ts";
 
-/** The menu itself: see `Menu`. It takes the place of the button that stood in for it, and its focus. */
-export function MenuMachine(props: MenuProps & { isOpenAtFirst: boolean }): JSX.Element {
-  const { label, children, items, head, isOpenAtFirst } = props;
+type MenuMachineProps = MenuProps & {
+  isOpenAtFirst: boolean;
+  /** Whether the button that it replaces has the focus. */
+  isFocusedAtFirst: boolean;
+};
+
+/** The menu itself: see `Menu`. It replaces the button that stood in for it. */
+export function MenuMachine(props: MenuMachineProps): JSX.Element {
+  const { label, children, items, head, isOpenAtFirst, isFocusedAtFirst } = props;
   const id = useId();
   const trigger = useRef<HTMLButtonElement>(null);
   const service = useMachine(menu.machine, {
@@ -19,7 +25,7 @@ export function MenuMachine(props: MenuProps & { isOpenAtFirst: boolean }): JSX.
   const api = menu.connect(service, normalizeProps);
   const { setOpen } = api;
   useEffect(() => {
-    if (document.activeElement === document.body) trigger.current?.focus();
+    if (isFocusedAtFirst) trigger.current?.focus();
     if (isOpenAtFirst) setOpen(true);
     // Once: afterwards the machine knows.
     // oxlint-disable-next-line react-hooks/exhaustive-deps

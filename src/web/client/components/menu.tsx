@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { lazyPart, usePart } from "../base/lazy-part.ts";
 import { Icon } from "./icons.tsx";
 import { menuButtonClass, type MenuProps } from "./menu-props.ts";
@@ -13,8 +13,9 @@ const part = lazyPart(async () => (await import("./menu-machine.tsx")).MenuMachi
 export function Menu(props: MenuProps): JSX.Element {
   const [isWanted, setWanted] = useState(false);
   const [isOpened, setOpened] = useState(false);
+  const hasFocus = useRef(false);
   const { part: Machine, hasFailed } = usePart(part, isWanted);
-  if (Machine !== undefined) return <Machine {...props} isOpenAtFirst={isOpened} />;
+  if (Machine !== undefined) return <Machine {...props} isOpenAtFirst={isOpened} isFocusedAtFirst={hasFocus.current} />;
   return (
     <button
       type="button"
@@ -23,7 +24,11 @@ export function Menu(props: MenuProps): JSX.Element {
       aria-haspopup="menu"
       title={hasFailed ? "This part could not be loaded: reload the page" : undefined}
       onPointerEnter={() => setWanted(true)}
-      onFocus={() => setWanted(true)}
+      onFocus={() => {
+        hasFocus.current = true;
+        setWanted(true);
+      }}
+      onBlur={() => (hasFocus.current = false)}
       onClick={() => {
         setOpened(true);
         setWanted(true);
