@@ -15,6 +15,20 @@ export const clock = {
   },
 };
 
+/** Resolves after that time, or at once when `signal` aborts. */
+export function pause(delayMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      cancel();
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const cancel = clock.after(delayMs, end);
+    signal.addEventListener("abort", end);
+    if (signal.aborted) end();
+  });
+}
+
 /** A new UUID, for requests that the server is to know by a name of ours. */
 export function newId(): string {
   // Pages over plain HTTP of another host have no `randomUUID`.

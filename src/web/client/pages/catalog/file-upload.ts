@@ -1,6 +1,6 @@
 import { request } from "../../base/api.ts";
 import { ApiError } from "../../base/api-error.ts";
-import { clock } from "../../base/clock.ts";
+import { pause } from "../../base/clock.ts";
 import { storage } from "../../base/storage.ts";
 import { countLines, pieceAt, pieceKey, withoutLine, type Piece, type Source } from "./pieces.ts";
 
@@ -117,7 +117,7 @@ export class FileUpload {
         if (error.isTemporary) {
           this.error = error;
           this.#set("waiting");
-          await pauseFor(error.details.retryAfterMs ?? waitMs, signal);
+          await pause(error.details.retryAfterMs ?? waitMs, signal);
           if (signal.aborted) return;
           this.error = undefined;
           this.#set("running");
@@ -210,18 +210,4 @@ function checkBeginning(bytes: Uint8Array): void {
 
 function isBlank(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d));
-}
-
-function pauseFor(delayMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const cancel = clock.after(delayMs, resolve);
-    signal.addEventListener(
-      "abort",
-      () => {
-        cancel();
-        resolve();
-      },
-      { once: true },
-    );
-  });
 }

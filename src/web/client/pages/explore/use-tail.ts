@@ -1,7 +1,7 @@
 import { useEffect, useReducer, useRef } from "preact/hooks";
 import { request } from "../../base/api.ts";
 import { ApiError } from "../../base/api-error.ts";
-import { clock } from "../../base/clock.ts";
+import { clock, pause } from "../../base/clock.ts";
 import { parseExactly } from "../query/exact-number.ts";
 import type { Row } from "./paging.ts";
 import { readServerEvents, type ServerEvent } from "./server-events.ts";
@@ -100,7 +100,7 @@ async function follow({ database, table, filter }: TailSource, following: Follow
       return;
     }
     tell("waiting", failure);
-    await wait(failure instanceof ApiError ? (failure.details.retryAfterMs ?? waitMs) : waitMs, signal);
+    await pause(failure instanceof ApiError ? (failure.details.retryAfterMs ?? waitMs) : waitMs, signal);
     waitMs = Math.min(waitMs * 2, MOST_WAIT_MS);
   }
 
@@ -140,19 +140,4 @@ function endOf({ data = "{}" }: ServerEvent): ApiError {
 
 function brokenOff(cause: unknown): ApiError {
   return new ApiError(0, { code: "broken_off", message: "the connection to the server broke off" }, { cause });
-}
-
-/** At once where nobody waits any more. */
-function wait(delayMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const cancel = clock.after(delayMs, resolve);
-    signal.addEventListener(
-      "abort",
-      () => {
-        cancel();
-        resolve();
-      },
-      { once: true },
-    );
-  });
 }
