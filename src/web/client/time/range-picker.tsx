@@ -16,8 +16,8 @@ import {
   widened,
   zoneTitle,
   type TimeRange,
-  type Zone,
 } from "./time-range.ts";
+import type { Zone } from "./calendar.ts";
 import "./range-picker.css";
 
 export type RangePickerProps = {

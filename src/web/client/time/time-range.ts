@@ -1,11 +1,10 @@
+import { beginningOf, offsetMs, stepped, type Zone } from "./calendar.ts";
+
 /**
  * A range of time as an address has it: two expressions, each a moment (`2026-01-02T03:04:05Z`) or relative to the present
  * (`now-15m`, `now-1d/d`: a day ago, back to when that day began). Pages turn it into moments when they ask the server.
  */
 export type TimeRange = { from: string; to: string };
-
-/** The zone in which times are shown and typed, and in which days begin. */
-export type Zone = "utc" | "browser";
 
 /** Milliseconds since 1970; `toMs` is not part of it. */
 export type Moments = { fromMs: number; toMs: number };
@@ -27,7 +26,6 @@ export const USUAL_RANGES: readonly (TimeRange & { title: string })[] = [
   { title: "Yesterday", from: "now-1d/d", to: "now/d" },
 ];
 
-const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
 const RELATIVE = /^now((?:[+-]\d{1,6}[smhdwMy])*)(?:\/([mhdwMy]))?$/;
 const MOMENT = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)?(?:Z|[+-]\d\d:\d\d)?$/;
 
@@ -95,11 +93,6 @@ export function zoneTitle(zone: Zone): string {
   return zone === "utc" ? "UTC" : `This browser's (${Intl.DateTimeFormat().resolvedOptions().timeZone})`;
 }
 
-/** What is added to the zone's time to make it UTC, at that moment. */
-export function offsetMs(ms: number, zone: Zone): number {
-  return zone === "utc" ? 0 : new Date(ms).getTimezoneOffset() * 60_000;
-}
-
 /** The exact time of a row (up to nine digits, UTC) in the zone: what is below a millisecond is the same in all of them. */
 export function formatTimestamp(text: string, zone: Zone): string {
   const ms = Date.parse(text);
@@ -129,40 +122,4 @@ function relativeMs(steps: string, rounding: string | undefined, nowMs: number, 
   }
   if (Number.isNaN(ms)) return undefined;
   return rounding === undefined ? ms : beginningOf(ms, rounding, zone);
-}
-
-function stepped(ms: number, count: number, unit: string, zone: Zone): number {
-  if (unit === "s" || unit === "m" || unit === "h") return ms + count * UNIT_MS[unit];
-  // Days, weeks, months and years are those of the calendar: a day has 23 hours when clocks go forward.
-  const { year, month, day, restMs } = calendarOf(ms, zone);
-  if (unit === "d" || unit === "w") return dayOf(year, month, day + count * (unit === "w" ? 7 : 1), zone) + restMs;
-  const months = month + count * (unit === "y" ? 12 : 1);
-  // A month before 31 March is the last day of February.
-  const last = new Date(Date.UTC(year, months + 1, 0)).getUTCDate();
-  return dayOf(year, months, Math.min(day, last), zone) + restMs;
-}
-
-function beginningOf(ms: number, unit: string, zone: Zone): number {
-  const { year, month, day } = calendarOf(ms, zone);
-  if (unit === "y") return dayOf(year, 0, 1, zone);
-  if (unit === "M") return dayOf(year, month, 1, zone);
-  if (unit === "d") return dayOf(year, month, day, zone);
-  // Weeks begin on Mondays.
-  if (unit === "w") return dayOf(year, month, day - ((new Date(Date.UTC(year, month, day)).getUTCDay() + 6) % 7), zone);
-  const size = unit === "h" ? UNIT_MS.h : UNIT_MS.m;
-  const shift = offsetMs(ms, zone);
-  return Math.floor((ms - shift) / size) * size + shift;
-}
-
-function calendarOf(ms: number, zone: Zone): { year: number; month: number; day: number; restMs: number } {
-  const date = new Date(ms);
-  const [year, month, day] =
-    zone === "utc"
-      ? [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()]
-      : [date.getFullYear(), date.getMonth(), date.getDate()];
-  return { year, month, day, restMs: ms - dayOf(year, month, day, zone) };
-}
-
-function dayOf(year: number, month: number, day: number, zone: Zone): number {
-  return zone === "utc" ? Date.UTC(year, month, day) : new Date(year, month, day).getTime();
 }

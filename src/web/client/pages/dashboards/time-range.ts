@@ -1,3 +1,5 @@
+import { beginningOf, stepped } from "../../time/calendar.ts";
+
 /**
  * Time ranges of dashboards: `now`, `now-6h`, `now-1d/d` and RFC 3339. Everything is UTC, as the server's times are, so an
  * address shows the same range to everybody who opens it.
@@ -43,49 +45,16 @@ export function momentOf(text: string, nowMs: number, end: "from" | "to"): numbe
   }
   const [, sign, count, unit, rounded] = relative;
   let ms = nowMs;
-  if (count !== undefined && unit !== undefined) ms = shifted(ms, (sign === "-" ? -1 : 1) * Number(count), unit);
+  if (count !== undefined && unit !== undefined) ms = stepped(ms, (sign === "-" ? -1 : 1) * Number(count), unit, "utc");
   if (rounded !== undefined) {
-    const start = startOf(ms, rounded);
-    ms = end === "from" ? start : shifted(start, 1, rounded) - 1;
+    const start = beginningOf(ms, rounded, "utc");
+    ms = end === "from" ? start : stepped(start, 1, rounded, "utc") - 1;
   }
   return inBounds(ms);
 }
 
 function inBounds(ms: number): number | undefined {
   return ms >= LEAST_MS && ms <= MOST_MS ? ms : undefined;
-}
-
-const UNITS_MS: Readonly<Record<string, number>> = {
-  s: 1_000,
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-  w: 7 * 86_400_000,
-};
-
-function shifted(ms: number, count: number, unit: string): number {
-  const unitMs = UNITS_MS[unit];
-  if (unitMs !== undefined) return ms + count * unitMs;
-  const date = new Date(ms);
-  const day = date.getUTCDate();
-  date.setUTCDate(1);
-  date.setUTCMonth(date.getUTCMonth() + count * (unit === "y" ? 12 : 1));
-  // A month before 31 March is the last day of February.
-  const last = new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 0)).getUTCDate();
-  return date.setUTCDate(Math.min(day, last));
-}
-
-/** Weeks begin on Monday. */
-function startOf(ms: number, unit: string): number {
-  const date = new Date(ms);
-  const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
-  if (unit === "m" || unit === "h") {
-    const unitMs = UNITS_MS[unit] ?? 1;
-    return Math.floor(ms / unitMs) * unitMs;
-  }
-  if (unit === "d") return Date.UTC(year, month, day);
-  if (unit === "w") return Date.UTC(year, month, day - ((date.getUTCDay() + 6) % 7));
-  return unit === "M" ? Date.UTC(year, month) : Date.UTC(year, 0);
 }
 
 /** Undefined where an end is no time, or the range is empty. */

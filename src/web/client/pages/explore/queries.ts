@@ -1,5 +1,6 @@
 import type { Column } from "../../base/schema.ts";
-import { offsetMs, type Moments, type Zone } from "../../time/time-range.ts";
+import { offsetMs, type Zone } from "../../time/calendar.ts";
+import type { Moments } from "../../time/time-range.ts";
 import { textSql } from "./filters.ts";
 import type { FieldPath } from "./fields.ts";
 import { integer, joined, name, sql, type Sql } from "./sql.ts";
