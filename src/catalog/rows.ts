@@ -1,5 +1,6 @@
 import { parseColumnType, type ExtentFormat } from "../format/types.ts";
-import type { ColumnRecord, ExtentSummary, LedgerEntry, Snapshot } from "./catalog.ts";
+import type { ColumnRecord, DatabaseRecord, ExtentSummary, LedgerEntry, Snapshot, TableRecord } from "./catalog.ts";
+import { decodeClusterBy } from "./cluster-columns.ts";
 import type { TableTotals } from "./invariants.ts";
 
 /**
@@ -90,4 +91,24 @@ export function toLedgerEntry(key: string, row: Row): LedgerEntry {
     sizeBytes: Number(row["size_bytes"]),
     snapshotId: Number(row["snapshot_id"]),
   };
+}
+
+/** A table as its row of `tables` has it, without its columns. A boolean is true or 1, as the driver reads it. */
+export function toTableRecord(row: Row): Omit<TableRecord, "columns"> {
+  const table: Omit<TableRecord, "columns"> = {
+    id: Number(row["id"]),
+    databaseId: Number(row["database_id"]),
+    database: String(row["database"]),
+    name: String(row["name"]),
+    schemaVersion: Number(row["schema_version"]),
+    clusterBy: decodeClusterBy(row["cluster_by"]),
+  };
+  if (row["retention_days"] !== null) table.retentionDays = Number(row["retention_days"]);
+  if (row["infer_types"] !== null) table.inferTypes = Number(row["infer_types"]) === 1;
+  if (row["open_lag_secs"] !== null) table.openLagSecs = Number(row["open_lag_secs"]);
+  return table;
+}
+
+export function toDatabase(row: Row): DatabaseRecord {
+  return { id: Number(row["id"]), name: String(row["name"]) };
 }

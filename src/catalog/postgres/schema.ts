@@ -1,9 +1,8 @@
 import { foldName } from "../../core/names.ts";
 import type { ColumnRecord, DatabaseRecord, Resolution, TableRecord, TableSummary } from "../catalog.ts";
-import { decodeClusterBy } from "../cluster-columns.ts";
 import { ColumnCache } from "../column-cache.ts";
 import { isStorableText } from "../invariants.ts";
-import { toColumn } from "../rows.ts";
+import { toColumn, toDatabase, toTableRecord } from "../rows.ts";
 import type { Connection, Parameter, Row } from "../../db/postgres/connection.ts";
 import type { Database } from "../../db/postgres/database.ts";
 
@@ -96,7 +95,7 @@ export class SchemaReader {
     const where = database === undefined ? "" : "WHERE d.folded_name = $1";
     const sql = `SELECT ${FIELDS}, ${COLUMN_COUNT} AS column_count ${ALIVE} ${where} ORDER BY d.folded_name, t.folded_name`;
     const rows = await this.#database.rows(sql, database === undefined ? [] : [foldName(database)]);
-    return rows.map((row) => Object.assign(tableOf(row), { columnCount: Number(row["column_count"]) }));
+    return rows.map((row) => Object.assign(toTableRecord(row), { columnCount: Number(row["column_count"]) }));
   }
 
   async generation(): Promise<number> {
@@ -185,27 +184,8 @@ const COLUMNS =
   "FROM json_to_recordset($1::text::json) AS w (id bigint, version integer) " +
   "JOIN engine.columns c ON c.table_id = w.id AND c.since_version <= w.version ORDER BY c.table_id, c.id";
 
-function toDatabase(row: Row): DatabaseRecord {
-  return { id: Number(row["id"]), name: String(row["name"]) };
-}
-
 function toTable(row: Row, columns: readonly ColumnRecord[]): StoredTable {
-  return { ...tableOf(row), columns, nextColumnId: Number(row["next_column_id"]) };
-}
-
-function tableOf(row: Row): Omit<TableRecord, "columns"> {
-  const table: Omit<TableRecord, "columns"> = {
-    id: Number(row["id"]),
-    databaseId: Number(row["database_id"]),
-    database: String(row["database"]),
-    name: String(row["name"]),
-    schemaVersion: Number(row["schema_version"]),
-    clusterBy: decodeClusterBy(row["cluster_by"]),
-  };
-  if (row["retention_days"] !== null) table.retentionDays = Number(row["retention_days"]);
-  if (row["infer_types"] !== null) table.inferTypes = row["infer_types"] === true;
-  if (row["open_lag_secs"] !== null) table.openLagSecs = Number(row["open_lag_secs"]);
-  return table;
+  return { ...toTableRecord(row), columns, nextColumnId: Number(row["next_column_id"]) };
 }
 
 export function withoutNextId({ nextColumnId: _next, ...table }: StoredTable): TableRecord {

@@ -1,8 +1,7 @@
 import type { ColumnRecord, DatabaseRecord, TableRecord, TableSummary } from "../catalog.ts";
-import { decodeClusterBy } from "../cluster-columns.ts";
 import { ColumnCache } from "../column-cache.ts";
 import { foldName } from "../../core/names.ts";
-import { toColumn } from "../rows.ts";
+import { toColumn, toDatabase, toTableRecord } from "../rows.ts";
 import type { Connection, Row } from "../../db/sqlite/connection.ts";
 
 /** Reads databases, tables and columns on one connection. */
@@ -58,7 +57,7 @@ export class SchemaReader {
     const where = database === undefined ? "" : "WHERE d.folded_name = ?";
     const sql = `SELECT ${FIELDS}, ${COLUMN_COUNT} AS column_count ${ALIVE} ${where} ORDER BY d.folded_name, t.folded_name`;
     const rows = database === undefined ? this.#connection.all(sql) : this.#connection.all(sql, foldName(database));
-    return rows.map((row) => Object.assign(tableOf(row), { columnCount: Number(row["column_count"]) }));
+    return rows.map((row) => Object.assign(toTableRecord(row), { columnCount: Number(row["column_count"]) }));
   }
 
   generation(): number {
@@ -72,7 +71,7 @@ export class SchemaReader {
 
   #toTable(row: Row | undefined): TableRecord | undefined {
     if (row === undefined) return undefined;
-    const table = tableOf(row);
+    const table = toTableRecord(row);
     return { ...table, columns: this.#columnsOf(table.id, table.schemaVersion) };
   }
 
@@ -102,22 +101,3 @@ const ALIVE = "FROM databases d JOIN tables t ON t.database_id = d.id AND t.drop
 const TABLE = `SELECT ${FIELDS} ${ALIVE}`;
 
 const COLUMN_COUNT = "(SELECT count(*) FROM columns c WHERE c.table_id = t.id AND c.since_version <= t.schema_version)";
-
-function tableOf(row: Row): Omit<TableRecord, "columns"> {
-  const table: Omit<TableRecord, "columns"> = {
-    id: Number(row["id"]),
-    databaseId: Number(row["database_id"]),
-    database: String(row["database"]),
-    name: String(row["name"]),
-    schemaVersion: Number(row["schema_version"]),
-    clusterBy: decodeClusterBy(row["cluster_by"]),
-  };
-  if (row["retention_days"] !== null) table.retentionDays = Number(row["retention_days"]);
-  if (row["infer_types"] !== null) table.inferTypes = Number(row["infer_types"]) === 1;
-  if (row["open_lag_secs"] !== null) table.openLagSecs = Number(row["open_lag_secs"]);
-  return table;
-}
-
-function toDatabase(row: Row): DatabaseRecord {
-  return { id: Number(row["id"]), name: String(row["name"]) };
-}
