@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { EngineError } from "../core/errors.ts";
-import type { HttpRequest } from "../io/http/http.ts";
+import { requestWith } from "../io/http/request.test-kit.ts";
 import { allowedOrigins, namedOrigins } from "./cors.ts";
 import { createOriginGuard } from "./origin-guard.ts";
 import { plainRoute, type Route } from "./route.ts";
@@ -17,24 +17,6 @@ const PROBE = route({ role: "none", anyOrigin: true });
 
 type Headers = Record<string, string>;
 
-function request(headers: Headers, scheme: "http" | "https" = "http"): HttpRequest {
-  return {
-    scheme,
-    method: "GET",
-    path: "/x",
-    query: "",
-    remoteAddress: "127.0.0.1",
-    signal: new AbortController().signal,
-    webSocket: undefined,
-    header: (name) => headers[name],
-    headerNames: () => Object.keys(headers),
-    body: () => Promise.reject(new Error("not used")),
-    stream: () => {
-      throw new Error("not used");
-    },
-  };
-}
-
 type Setting = { origins?: string[]; ownOrigins?: string[]; hosts?: string[]; tokensAreAsked?: boolean };
 
 /** What the guard says to a request: undefined lets it pass. */
@@ -46,7 +28,7 @@ function verdict(
   const allowed = allowedOrigins(origins, tokensAreAsked);
   const guard = createOriginGuard({ allowed, named: namedOrigins(origins), ownOrigins, hosts, tokensAreAsked });
   try {
-    guard(request(headers), row === "preflight" ? undefined : row);
+    guard(requestWith(headers), row === "preflight" ? undefined : row);
     return undefined;
   } catch (error) {
     if (error instanceof EngineError && error.code === "forbidden") return error.message;

@@ -1,30 +1,12 @@
 import { describe, expect, test } from "vitest";
-import type { HttpRequest } from "../io/http/http.ts";
+import { requestWith } from "../io/http/request.test-kit.ts";
 import { preflightHeaders } from "./cors.ts";
 import { isOfOwnPage, sessionCookieOf, setSessionCookie } from "./web-session.ts";
 
 type Headers = Record<string, string>;
 
-function request(headers: Headers, scheme: "http" | "https" = "http"): HttpRequest {
-  return {
-    scheme,
-    method: "GET",
-    path: "/x",
-    query: "",
-    remoteAddress: "127.0.0.1",
-    signal: new AbortController().signal,
-    webSocket: undefined,
-    header: (name) => headers[name],
-    headerNames: () => Object.keys(headers),
-    body: () => Promise.reject(new Error("not used")),
-    stream: () => {
-      throw new Error("not used");
-    },
-  };
-}
-
 const isOwn = (headers: Headers, scheme?: "http" | "https") =>
-  isOfOwnPage(request(headers, scheme), new Set(["https://named.example"]));
+  isOfOwnPage(requestWith(headers, scheme), new Set(["https://named.example"]));
 const EDGE = "1.1 engine-01a227b9-4b42-7201-87f2-dfc4efb57cb8";
 
 describe("a page of this server", () => {
@@ -96,10 +78,10 @@ describe("the cookie", () => {
     [{ host: "peer:1", "x-forwarded-host": "edge:2", via: EDGE }, "http", "2", false],
     [{}, "http", "80", false],
   ])("of %j over %s is named by the port %s", (headers, scheme, port, isSecure) => {
-    const set = setSessionCookie(request(headers, scheme), "v");
+    const set = setSessionCookie(requestWith(headers, scheme), "v");
     const attributes = `Path=/; ${isSecure ? "Secure; " : ""}HttpOnly; SameSite=Strict; Max-Age=34560000`;
     expect(set).toBe(`engine_session_${port}=v; ${attributes}`);
-    const back = request({ ...headers, cookie: `a=b; engine_session_${port}=v` }, scheme);
+    const back = requestWith({ ...headers, cookie: `a=b; engine_session_${port}=v` }, scheme);
     expect(sessionCookieOf(back)).toBe("v");
   });
 });

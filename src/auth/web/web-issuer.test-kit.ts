@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Provider } from "oidc-provider";
+import { consent } from "../../core/oidc-consent.test-kit.ts";
 
 /** A real OpenID provider in this process that browsers sign in with. Whoever comes is `account`, and agrees to everything. */
 export type WebIssuer = {
@@ -60,7 +61,7 @@ export async function startWebIssuer(redirectUris: readonly string[]): Promise<W
   const answer = provider.callback();
   handle = (request, response) =>
     request.url?.startsWith("/interaction/") === true
-      ? agree(provider, issuer.account, request, response)
+      ? consent(provider, issuer.account, request, response)
       : answer(request, response);
   return issuer;
 }
@@ -98,20 +99,4 @@ function configurationOf(issuer: WebIssuer, redirectUris: readonly string[]) {
       Session: 1,
     },
   };
-}
-
-async function agree(
-  provider: Provider,
-  accountId: string,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const { prompt, params } = await provider.interactionDetails(request, response);
-  if (prompt.name === "login") {
-    await provider.interactionFinished(request, response, { login: { accountId } });
-    return;
-  }
-  const grant = new provider.Grant({ accountId, clientId: params.client_id });
-  grant.addOIDCScope(params.scope ?? "");
-  await provider.interactionFinished(request, response, { consent: { grantId: await grant.save() } });
 }

@@ -7,6 +7,7 @@ import { ProviderDirectory } from "./directory.ts";
 import type { OAuthApps } from "./grant.ts";
 import { PROVIDERS, type Provider } from "./providers.ts";
 import type { OAuthApp } from "./token-client.ts";
+import { consent } from "../../core/oidc-consent.test-kit.ts";
 
 /** A real authorization server in this process, whose only user grants everything that is asked for. */
 export type TestProvider = {
@@ -64,7 +65,9 @@ export async function startProvider(redirectUris: readonly string[]): Promise<Te
   );
   const handle = provider.callback();
   respond = (request, response) =>
-    request.url?.startsWith("/interaction/") === true ? agree(provider, request, response) : handle(request, response);
+    request.url?.startsWith("/interaction/") === true
+      ? consent(provider, "owner", request, response)
+      : handle(request, response);
   return {
     url,
     tokenRequests: () => requests,
@@ -104,19 +107,6 @@ function configurationOf(redirectUris: readonly string[], ttlSecs: () => number)
       IdToken: 600,
     },
   };
-}
-
-/** The user signs in, and says yes. */
-async function agree(provider: OidcProvider, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const accountId = "owner";
-  const { prompt, params } = await provider.interactionDetails(request, response);
-  if (prompt.name === "login") {
-    await provider.interactionFinished(request, response, { login: { accountId } });
-    return;
-  }
-  const grant = new provider.Grant({ accountId, clientId: params.client_id });
-  grant.addOIDCScope(params.scope ?? "");
-  await provider.interactionFinished(request, response, { consent: { grantId: await grant.save() } });
 }
 
 /** The owner of the account enters the code on the provider's page, and says yes or no there. */
