@@ -33,12 +33,17 @@ export type ReaderCredentials = {
 /** Gives the keys that read a table, of which these are the places. */
 export type CredentialSource = (table: TableRecord, places: readonly string[]) => Promise<ReaderCredentials>;
 
-/** Undefined where readers bring their own keys, or need none. */
+/** Whether there are keys for readers; they bring their own, or need none, where there are not. */
+export function givesCredentials(config: Config, root: string): boolean {
+  return isBucket(root) && valuesOf(OPEN_TABLE_OPTIONS, config).icebergCredentials !== "none";
+}
+
+/** Undefined where `givesCredentials` says no. */
 export function readerCredentials(
   deps: Pick<StorageDeps, "config" | "clock" | "log" | "metrics">,
   root: string,
 ): CredentialSource | undefined {
-  if (!isBucket(root)) return undefined;
+  if (!givesCredentials(deps.config, root)) return undefined;
   const { icebergCredentials, ...own } = valuesOf(OPEN_TABLE_OPTIONS, deps.config);
   if (icebergCredentials === "sts" && own.icebergRoleArn !== undefined) return sessionsOf(deps, own.icebergRoleArn);
   const { icebergAccessKeyId: id, icebergSecretAccessKey: secret } = own;
@@ -52,13 +57,14 @@ function sessionsOf(
   roleArn: string,
 ): CredentialSource {
   const { icebergStsEndpoint: endpoint, ...config } = valuesOf(OPEN_TABLE_OPTIONS, deps.config);
-  const { objstoreRegion: region, objstoreAccessKeyId: accessKeyId, objstoreSecretAccessKey: secretAccessKey } = config;
+  const { objstoreRegion: region, objstoreAllowHttp: allowHttp } = config;
+  const { objstoreAccessKeyId: accessKeyId, objstoreSecretAccessKey: secretAccessKey } = config;
   const credentials =
     accessKeyId === undefined || secretAccessKey === undefined ? undefined : { accessKeyId, secretAccessKey };
   // The client of the token service is loaded with the first session.
   const loaded = lazily(async () => {
     const { assumeRoleAt } = await import("./sts.ts");
-    return assumeRoleAt({ roleArn, region, endpoint, credentials }, deps.clock);
+    return assumeRoleAt({ roleArn, region, endpoint, credentials, allowHttp }, deps.clock);
   });
   const sessions = new TableSessions(deps, roleArn, async (wanted) => await (await loaded())(wanted));
   return async (table, places) => {

@@ -1,6 +1,7 @@
 import { AssumeRoleCommand, STSClient } from "@aws-sdk/client-sts";
 import type { Clock } from "../core/clock.ts";
 import { VERSION } from "../core/version.ts";
+import { BEFORE_SIGNING, refusePlainHttp } from "../io/objectstore/s3/plain-http.ts";
 import { Timeout } from "../io/objectstore/s3/timeout.ts";
 import type { AssumeRole } from "./sessions.ts";
 
@@ -11,6 +12,8 @@ export type TokenService = {
   endpoint: string | undefined;
   /** Undefined: the standard credential chain. */
   credentials: { accessKeyId: string; secretAccessKey: string } | undefined;
+  /** Whether requests may go without TLS, and with them the keys that come back. */
+  allowHttp: boolean;
 };
 
 const CONNECT_MS = 3_000;
@@ -19,7 +22,8 @@ const MOST_MS = 15_000;
 const ATTEMPTS = 2;
 
 /** Sessions of a role, from the cloud's token service or one that speaks like it. */
-export function assumeRoleAt({ roleArn, region, endpoint, credentials }: TokenService, clock: Clock): AssumeRole {
+export function assumeRoleAt(service: TokenService, clock: Clock): AssumeRole {
+  const { roleArn, region, endpoint, credentials, allowHttp } = service;
   const client = new STSClient({
     region,
     ...(endpoint === undefined ? {} : { endpoint }),
@@ -28,6 +32,7 @@ export function assumeRoleAt({ roleArn, region, endpoint, credentials }: TokenSe
     requestHandler: { connectionTimeout: CONNECT_MS },
     customUserAgent: [["engine", VERSION]],
   });
+  if (!allowHttp) client.middlewareStack.add(refusePlainHttp("token service"), BEFORE_SIGNING);
   return async ({ name, policy, seconds }) => {
     const command = new AssumeRoleCommand({
       RoleArn: roleArn,
@@ -41,7 +46,7 @@ export function assumeRoleAt({ roleArn, region, endpoint, credentials }: TokenSe
       const { AccessKeyId: accessKeyId, SecretAccessKey: secretAccessKey, SessionToken: sessionToken } = given ?? {};
       const expiresAtMs = given?.Expiration?.getTime();
       if (!accessKeyId || !secretAccessKey || !sessionToken || expiresAtMs === undefined) {
-        throw new Error("the answer has no keys");
+        throw new Error("the token service answered without credentials");
       }
       return { accessKeyId, secretAccessKey, sessionToken, expiresAtMs };
     } catch (error) {

@@ -7,7 +7,7 @@ import { EngineError } from "../../core/errors.ts";
 import type { FeatureDeps } from "../../feature/feature.ts";
 import { originOf } from "../../server/origin.ts";
 import { defineRoute, jsonResponse } from "../../server/route.ts";
-import { readerCredentials, storeProperties } from "../credentials.ts";
+import { givesCredentials, readerCredentials, storeProperties } from "../credentials.ts";
 import { OPEN_TABLES_METRICS } from "../metrics.ts";
 import { openTablesOf } from "../open-tables.ts";
 import { clientOf, propertiesFor, readsStoredMetadata, storePropertiesFor } from "./clients.ts";
@@ -75,7 +75,7 @@ export const configRoute = defineRoute({
   handler: (deps: FeatureDeps) => {
     const { root } = openTablesOf(deps);
     // Clients send what stands behind `header.` with their requests, and so ask for the keys that there are.
-    const asks = readerCredentials(deps, root) === undefined ? {} : ASKS_FOR_KEYS;
+    const asks = givesCredentials(deps.config, root) ? ASKS_FOR_KEYS : {};
     const defaults = { ...storeProperties(deps.config, root), ...asks };
     return async () => jsonResponse(200, { defaults, overrides: {}, endpoints: ENDPOINTS });
   },

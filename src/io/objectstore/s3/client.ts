@@ -1,7 +1,7 @@
 import { S3Client } from "@aws-sdk/client-s3";
 import { VERSION } from "../../../core/version.ts";
-import { RequestFailure } from "./failure.ts";
 import type { S3Limits } from "./limits.ts";
+import { BEFORE_SIGNING, refusePlainHttp } from "./plain-http.ts";
 
 /** Which store to speak to, and as whom: what `ENGINE_OBJSTORE_*` say. */
 export type S3Connection = {
@@ -32,24 +32,6 @@ export function makeS3Client(connection: S3Connection, limits: S3Limits): S3Clie
     requestHandler: { connectionTimeout: limits.connectTimeoutMs, httpAgent: agent, httpsAgent: agent },
     customUserAgent: [["engine", VERSION]],
   });
-  if (!allowHttp) refusePlainHttp(client);
+  if (!allowHttp) client.middlewareStack.add(refusePlainHttp("object store"), BEFORE_SIGNING);
   return client;
-}
-
-/** Checked on each request, because profile files and variables of the SDK may name an endpoint too. */
-function refusePlainHttp(client: S3Client): void {
-  client.middlewareStack.add(
-    (next) => (args) => {
-      const { request } = args;
-      const protocol =
-        typeof request === "object" && request !== null ? (Reflect.get(request, "protocol") as unknown) : "";
-      if (protocol === "https:") return next(args);
-      throw new RequestFailure(
-        "PlainHttp",
-        "the endpoint of the object store is plain HTTP, which ENGINE_OBJSTORE_ALLOW_HTTP=false forbids; give an https endpoint",
-      );
-    },
-    // Before anything is signed or sent.
-    { step: "build", priority: "low", name: "refusePlainHttp" },
-  );
 }
