@@ -1,6 +1,6 @@
 import { EngineError } from "../../core/errors.ts";
 import { call } from "./rewrite.ts";
-import { exactNumber, isObject, numberOf, textOf, type Json, type JsonObject } from "./tree.ts";
+import { exactNumber, isObject, mapChildren, numberOf, textOf, type Json, type JsonObject } from "./tree.ts";
 
 /**
  * Parameters of a query: `$name`, `$1`, `?`. Their values never become a part of its text. They take the place of the
@@ -114,22 +114,11 @@ function nameOf(parameter: JsonObject): string {
 const ORDINALS = new Set(["expression", "group_expressions", "distinct_on_targets"]);
 
 function replace(value: Json, values: QueryParameters, isOrdinal: boolean): Json {
-  if (Array.isArray(value)) {
-    const items = (value as readonly Json[]).map((item) => replace(item, values, isOrdinal));
-    return items.some((item, i) => item !== value[i]) ? items : value;
-  }
-  if (!isObject(value) || "rawJSON" in value) return value;
-  if (isParameter(value)) {
+  if (isObject(value) && isParameter(value)) {
     const given = values.get(nameOf(value));
     return given === undefined ? value : constantOf(given, value, isOrdinal);
   }
-  let changed = false;
-  const entries = Object.entries(value).map(([key, child]): [string, Json] => {
-    const other = replace(child, values, ORDINALS.has(key));
-    changed ||= other !== child;
-    return [key, other];
-  });
-  return changed ? Object.fromEntries(entries) : value;
+  return mapChildren(value, (child, key) => replace(child, values, key === undefined ? isOrdinal : ORDINALS.has(key)));
 }
 
 /** Every node is one that the parser would make of its text: see `print-tree.ts`. */

@@ -4,6 +4,7 @@ import {
   columnPath,
   isColumnRef,
   isObject,
+  mapChildren,
   numberOf,
   objectsOf,
   positionOf,
@@ -39,14 +40,8 @@ export function rewriteQuery(node: JsonObject, rewrites: Rewrites): JsonObject |
 }
 
 function rewrite(value: Json, rewrites: Rewrites): Json {
-  if (Array.isArray(value)) {
-    const items = (value as readonly Json[]).map((item) => rewrite(item, rewrites));
-    return items.some((item, i) => item !== value[i]) ? items : value;
-  }
-  if (!isObject(value)) return value;
-  const entries = Object.entries(value).map(([key, child]): [string, Json] => [key, rewrite(child, rewrites)]);
-  const changed = entries.some(([key, child]) => child !== value[key]);
-  const node: JsonObject = changed ? Object.fromEntries(entries) : value;
+  const node = mapChildren(value, (child) => rewrite(child, rewrites));
+  if (!isObject(node)) return node;
   if (node["class"] === "CAST") return rewriteCast(node);
   if (node["class"] === "FUNCTION") return rewriteCall(node, rewrites);
   return node;

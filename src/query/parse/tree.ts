@@ -62,3 +62,17 @@ export function anyNode(value: Json | undefined, test: (node: JsonObject) => boo
   if (!isObject(value)) return false;
   return test(value) || Object.values(value).some((child) => anyNode(child, test));
 }
+
+/**
+ * The value with every child mapped, or the same value if no child changes. `key` is the child's property; undefined for an
+ * item of an array.
+ */
+export function mapChildren(value: Json, map: (child: Json, key: string | undefined) => Json): Json {
+  if (Array.isArray(value)) {
+    const items = (value as readonly Json[]).map((item) => map(item, undefined));
+    return items.some((item, i) => item !== value[i]) ? items : value;
+  }
+  if (!isObject(value) || "rawJSON" in value) return value;
+  const entries = Object.entries(value).map(([key, child]): [string, Json] => [key, map(child, key)]);
+  return entries.some(([key, child]) => child !== value[key]) ? Object.fromEntries(entries) : value;
+}

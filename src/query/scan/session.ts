@@ -282,8 +282,8 @@ export class QuerySession {
     sql: string,
   ): Promise<void> {
     for (const [i, table] of tables.entries()) {
+      if (!sql.includes(storedView(i))) continue;
       const stored = storedTimesOf(table);
-      if (stored.length === 0 || !sql.includes(storedView(i))) continue;
       const rows = tableQuery({ ...table, stored }, this.#spaces.scans);
       await this.#options.duckdb.query(connection, `CREATE OR REPLACE TEMP VIEW ${storedView(i)} AS ${rows}`);
     }

@@ -8,6 +8,7 @@ import {
   columnPath,
   isColumnRef,
   isObject,
+  mapChildren,
   objectsOf,
   textOf,
   type Json,
@@ -102,17 +103,6 @@ export function readAsStored(tree: JsonObject, views: ReadonlyMap<string, Stored
 function readIn(value: Json, views: ReadonlyMap<string, StoredView>): Json {
   const inner = mapChildren(value, (child) => readIn(child, views));
   return isObject(inner) && inner["type"] === "SELECT_NODE" ? readSelect(inner, views) : inner;
-}
-
-/** The same value where no child changes. */
-function mapChildren(value: Json, map: (child: Json, key: string) => Json): Json {
-  if (Array.isArray(value)) {
-    const items = (value as readonly Json[]).map((item) => map(item, ""));
-    return items.some((item, i) => item !== value[i]) ? items : value;
-  }
-  if (!isObject(value) || "rawJSON" in value) return value;
-  const entries = Object.entries(value).map(([key, child]): [string, Json] => [key, map(child, key)]);
-  return entries.some(([key, child]) => child !== value[key]) ? Object.fromEntries(entries) : value;
 }
 
 /** A SELECT of one table. */
