@@ -6,7 +6,7 @@ import { type BuildOptions, type Metafile, type Plugin, build } from "esbuild";
 import { VERSION } from "../src/core/version.ts";
 import { MANIFEST, WEB_MANIFEST, writeManifest } from "./bundle-manifest.ts";
 import { releaseValues } from "./release-values.ts";
-import { buildWeb } from "./web/build-web.ts";
+import { buildWeb, packageOf } from "./web/build-web.ts";
 
 /**
  * `npm run build`: the program as one file, `dist/engine.js`, which starts several times faster than the sources and
@@ -192,8 +192,8 @@ async function bundlePackage(name: string, folder: string, file: string): Promis
 /** `dist/packages.json`: the folders of the packages whose code is in the bundle, for `npm run release`. */
 function packagesText(metafiles: readonly Metafile[], ofWeb: readonly string[]): string {
   const files = metafiles.flatMap(({ inputs }) => Object.keys(inputs));
-  const folders = files.map((file) => /(node_modules\/(.*node_modules\/)?(@[^/]+\/)?[^/]+)\//.exec(file)?.[1]);
-  return `${JSON.stringify([...new Set([...folders.filter((folder) => folder !== undefined), ...ofWeb])].toSorted())}\n`;
+  const folders = files.flatMap((file) => packageOf(file) ?? []);
+  return `${JSON.stringify([...new Set([...folders, ...ofWeb])].toSorted())}\n`;
 }
 
 function outputName(source: string): string {

@@ -17,6 +17,8 @@ const made = await mkdtemp(join(repository, ".cache", "web-"));
 try {
   const { sources } = await buildWeb(repository, join(made, "web"));
   await writeManifest(repository, join(made, WEB_MANIFEST), { sources, startedMs });
+  // First, so that what is interrupted here is built again.
+  await rm(join(dist, WEB_MANIFEST), { force: true });
   await rm(join(dist, "web"), { recursive: true, force: true });
   await rename(join(made, "web"), join(dist, "web"));
   await rename(join(made, WEB_MANIFEST), join(dist, WEB_MANIFEST));

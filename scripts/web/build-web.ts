@@ -63,7 +63,8 @@ function collectModules(modules: Set<string>): Plugin {
   };
 }
 
-function packageOf(path: string): string | undefined {
+/** The folder of the package that holds the file, if one does. */
+export function packageOf(path: string): string | undefined {
   return /(node_modules\/(.*node_modules\/)?(@[^/]+\/)?[^/]+)\//.exec(path)?.[1];
 }
 
