@@ -97,31 +97,23 @@ export class Writer {
 
   setRetention(tableId: number, days: number | undefined): TableRecord {
     checkRetention(days);
-    return this.#write(() => {
-      const known = this.#schema.tableById(tableId);
-      if (known === undefined) throw new EngineError("table_not_found", `there is no table with the id ${tableId}`);
-      this.#connection.run("UPDATE tables SET retention_days = ? WHERE id = ?", days ?? null, tableId);
-      bumpGeneration(this.#connection);
-      return this.#schema.tableById(tableId) ?? known;
-    });
+    return this.#set(tableId, "retention_days", days ?? null);
   }
 
   setInferTypes(tableId: number, inferTypes: boolean | undefined): TableRecord {
-    return this.#write(() => {
-      const known = this.#schema.tableById(tableId);
-      if (known === undefined) throw new EngineError("table_not_found", `there is no table with the id ${tableId}`);
-      this.#connection.run("UPDATE tables SET infer_types = ? WHERE id = ?", toFlag(inferTypes), tableId);
-      bumpGeneration(this.#connection);
-      return this.#schema.tableById(tableId) ?? known;
-    });
+    return this.#set(tableId, "infer_types", toFlag(inferTypes));
   }
 
   setOpenLag(tableId: number, secs: number | undefined): TableRecord {
     checkOpenLag(secs);
+    return this.#set(tableId, "open_lag_secs", secs ?? null);
+  }
+
+  #set(tableId: number, column: "retention_days" | "infer_types" | "open_lag_secs", value: number | null): TableRecord {
     return this.#write(() => {
       const known = this.#schema.tableById(tableId);
       if (known === undefined) throw new EngineError("table_not_found", `there is no table with the id ${tableId}`);
-      this.#connection.run("UPDATE tables SET open_lag_secs = ? WHERE id = ?", secs ?? null, tableId);
+      this.#connection.run(`UPDATE tables SET ${column} = ? WHERE id = ?`, value, tableId);
       bumpGeneration(this.#connection);
       return this.#schema.tableById(tableId) ?? known;
     });
