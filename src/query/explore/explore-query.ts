@@ -39,7 +39,7 @@ export type ExploreRow = { kind: ExploreKind; i: number; bucket: number | null; 
  * - `rows`: all
  * - `bucket`: those of a bucket; `series`: those of a bucket with a value of `by`
  * - `value`, `values`, `nulls`: of a facet, by its place: rows with a value, how many values there are, rows without one;
- *   place -1 is `by`
+ *   place -1 is `by`, which has no `nulls`
  * - `field`: rows that have a field, by its place; `key`, `keys`: rows with a key in its object, how many keys there are
  */
 export type ExploreKind = "rows" | "bucket" | "series" | "value" | "values" | "nulls" | "field" | "key" | "keys";
@@ -183,7 +183,6 @@ class Sets {
     return [
       `${row("value", place, NO_BUCKET, value, N)} FROM (SELECT ${k}, ${N} ${of} ORDER BY ${N} DESC, ${k} NULLS LAST LIMIT ${by.values})`,
       `${row("values", place, NO_BUCKET, NO_VALUE, "count(*)")} ${of} AND ${k} IS NOT NULL`,
-      `${row("nulls", place, NO_BUCKET, NO_VALUE, N)} ${of} AND ${k} IS NULL`,
       `${row("series", "0", bucket, textOf(by.field, `${left}.${k}`), N)} FROM (${counted}) AS ${left} ` +
         `JOIN (${top}) AS ${right} ON ${left}.${k} IS NOT DISTINCT FROM ${right}.${k}`,
     ];
