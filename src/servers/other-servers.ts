@@ -1,7 +1,8 @@
-import { isIP } from "node:net";
 import { request } from "undici";
+import { isLoopback } from "../auth/option-kinds.ts";
 import { withTimeLimit, type Clock } from "../core/clock.ts";
 import { messageOf } from "../core/errors.ts";
+import { cappedText } from "../io/http/client/capped-text.ts";
 import type { HeartBeat } from "./heart-beat.ts";
 import type { ServerAddress } from "./server-rows.ts";
 
@@ -50,8 +51,13 @@ export class OtherServers {
   async #askOne(server: ServerAddress, { signal, ...question }: ServerQuestion): Promise<ServerAnswer> {
     const { id, name, url } = server;
     // Behind such an address on this machine is somebody else, who must not see credentials.
-    if (isLoopback(url) && name !== this.self.name) {
-      return { id, name, kind: "silent", reason: `it says that it is at ${url}: set ENGINE_ADVERTISE_URL there` };
+    if (isLoopback(new URL(url).hostname) && name !== this.self.name) {
+      return {
+        id,
+        name,
+        kind: "silent",
+        reason: `its address ${url} is loopback: set ENGINE_ADVERTISE_URL on that server`,
+      };
     }
     try {
       const late = (): Error => new Error(`it did not answer within ${TIMEOUT_MS} ms`);
@@ -72,16 +78,5 @@ async function ask(
   signal: AbortSignal,
 ): Promise<{ status: number; text: string }> {
   const { statusCode, body } = await request(url, { method, headers: { ...headers }, signal });
-  body.setEncoding("utf8");
-  let text = "";
-  for await (const piece of body) {
-    text += String(piece);
-    if (text.length > MAX_CHARS) throw new Error(`it answers more than ${MAX_CHARS} characters`);
-  }
-  return { status: statusCode, text };
-}
-
-function isLoopback(url: string): boolean {
-  const host = new URL(url).hostname.replace(/^\[|\]$/g, "");
-  return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
+  return { status: statusCode, text: await cappedText(body, MAX_CHARS) };
 }

@@ -1,4 +1,5 @@
 import { request } from "undici";
+import { cappedText } from "../../io/http/client/capped-text.ts";
 import type { FetchText } from "./span.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -10,12 +11,7 @@ export function textFetcher(token: string | undefined): FetchText {
   const headers = token === undefined || token === "" ? {} : { authorization: `Bearer ${token}` };
   return async (url) => {
     const { statusCode, body } = await request(url, { headers, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
-    body.setEncoding("utf8");
-    let text = "";
-    for await (const piece of body) {
-      text += String(piece);
-      if (text.length > MAX_CHARS) throw new Error(`it answers more than ${MAX_CHARS} characters`);
-    }
+    const text = await cappedText(body, MAX_CHARS);
     if (statusCode !== 200) throw new Error(`it answers ${statusCode}`);
     return text;
   };
