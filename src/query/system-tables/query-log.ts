@@ -170,12 +170,14 @@ export class QueryLog {
 
   /** The queries that the asker may see: those that run, the oldest first, then those that are over, the newest first. */
   states(asker: Asker): QueryState[] {
-    const running = [...this.#running.values()].map(({ trace }) => trace.state());
+    const running = Array.from(this.#running.values(), ({ trace }) => trace);
     const isRunning = new Set(running.map(({ record }) => record));
-    const kept = Array.from(this.#databases.values(), ({ records }) => records).flat();
-    const over = kept.filter((record) => !isRunning.has(record)).map(stateOfEnded);
-    over.sort((a, b) => b.record.startedAtMs - a.record.startedAtMs);
-    return [...running, ...over].filter(({ record }) => maySee(asker, record));
+    const seen = running.filter(({ record }) => maySee(asker, record));
+    const over = Array.from(this.#databases.values(), ({ records }) => records)
+      .flat()
+      .filter((record) => !isRunning.has(record) && maySee(asker, record))
+      .sort((a, b) => b.startedAtMs - a.startedAtMs);
+    return [...seen.map((trace) => trace.state()), ...over.map(stateOfEnded)];
   }
 
   /**
@@ -183,8 +185,10 @@ export class QueryLog {
    * else the last one.
    */
   state(asker: Asker, id: string): QueryState | undefined {
-    const known = this.states(asker).filter(({ record }) => record.id === id);
     const own = ownerOf(asker);
+    const running = this.#running.get(keyOf(own, id))?.trace;
+    if (running !== undefined && maySee(asker, running.record)) return running.state();
+    const known = this.states(asker).filter(({ record }) => record.id === id);
     return known.find(({ record }) => record.owner === own) ?? known[0];
   }
 
@@ -268,7 +272,7 @@ type Fate = {
 
 class Trace implements QueryTrace {
   readonly #options: QueryLogOptions;
-  readonly #record: QueryRecord;
+  readonly record: QueryRecord;
   readonly #fate: Fate;
   readonly #startedMs: number;
   #stage: QueryStage | undefined = "queue";
@@ -279,7 +283,7 @@ class Trace implements QueryTrace {
 
   constructor(options: QueryLogOptions, record: QueryRecord, fate: Fate) {
     this.#options = options;
-    this.#record = record;
+    this.record = record;
     this.#fate = fate;
     this.#startedMs = options.clock.monotonicMs();
     this.#stageMs = this.#startedMs;
@@ -297,12 +301,12 @@ class Trace implements QueryTrace {
 
   state(): QueryState {
     this.#refresh();
-    const elapsedMs = this.#record.totalMs ?? this.#options.clock.monotonicMs() - this.#startedMs;
-    return { record: this.#record, isRunning: true, stage: this.#stage, elapsedMs };
+    const elapsedMs = this.record.totalMs ?? this.#options.clock.monotonicMs() - this.#startedMs;
+    return { record: this.record, isRunning: true, stage: this.#stage, elapsedMs };
   }
 
   add(figures: QueryFigures): void {
-    Object.assign(this.#record, figures);
+    Object.assign(this.record, figures);
   }
 
   follow(figures: () => QueryFigures): void {
@@ -315,13 +319,13 @@ class Trace implements QueryTrace {
   }
 
   end(error?: unknown): void {
-    if (this.#record.totalMs !== undefined) return;
+    if (this.record.totalMs !== undefined) return;
     const outcome = error === undefined ? "ok" : outcomeOf(error);
     const nowMs = this.#leave();
     this.#refresh();
     this.#figures = undefined;
-    this.#record.totalMs = nowMs - this.#startedMs;
-    this.#record.outcome = outcome;
+    this.record.totalMs = nowMs - this.#startedMs;
+    this.record.outcome = outcome;
     this.#stage = error === undefined ? "stream" : undefined;
     if (outcome !== "too_many_requests") this.#keepOnce();
     if (error !== undefined) this.#fate.gone();
@@ -330,7 +334,7 @@ class Trace implements QueryTrace {
 
   streamed(error?: unknown): void {
     if (this.#stage !== "stream") return;
-    if (error !== undefined) this.#record.outcome = outcomeOf(error);
+    if (error !== undefined) this.record.outcome = outcomeOf(error);
     this.#leave();
     this.#fate.gone();
   }
@@ -344,7 +348,7 @@ class Trace implements QueryTrace {
   /** Books the time of the stage that ends now. */
   #leave(): number {
     const nowMs = this.#options.clock.monotonicMs();
-    const { stagesMs } = this.#record;
+    const { stagesMs } = this.record;
     if (this.#stage !== undefined) {
       const stageMs = nowMs - this.#stageMs;
       stagesMs[this.#stage] = (stagesMs[this.#stage] ?? 0) + stageMs;
@@ -357,7 +361,7 @@ class Trace implements QueryTrace {
 
   #logIfSlow(): void {
     const { slowMs, log } = this.#options;
-    const { text, startedAtMs: _started, totalMs = 0, stagesMs, ...rest } = this.#record;
+    const { text, startedAtMs: _started, totalMs = 0, stagesMs, ...rest } = this.record;
     if (slowMs === 0 || totalMs < slowMs) return;
     const rounded = Object.entries(stagesMs).map(([stage, ms]) => [stage, Math.round(ms)]);
     const stages: unknown = Object.fromEntries(rounded);
