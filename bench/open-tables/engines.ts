@@ -4,12 +4,12 @@ import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { z } from "zod";
-import { median } from "../../src/capacity/quantile.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { installedBy } from "../../src/core/gates.test-kit.ts";
 import { DUCKDB, SPARK, TRINO, type Dialect } from "../../test/open-tables/data.test-kit.ts";
 import { documented, startSpark, startTrino } from "../../test/open-tables/engines.test-kit.ts";
 import { startReaders, type Said } from "../../test/open-tables/readers.test-kit.ts";
+import { timesOf } from "../query/pass.ts";
 import { defineBenchmark, type Measure, type Side } from "../suite/benchmark.ts";
 import { fillParquetTables, timeOf } from "../support/parquet-tables.ts";
 import { startBenchServer } from "../support/server.ts";
@@ -90,17 +90,15 @@ export const benchmark = defineBenchmark({
           },
           round: async () => {
             const repeats = rounds++ === 0 ? warmUp : 1;
-            const taken: Record<string, number> = {};
-            for (const question of questions) {
-              const ms: number[] = [];
-              for (let i = 0; i < times * repeats; i++) {
+            return await timesOf(
+              questions.map((question) => ({ name: question })),
+              times * repeats,
+              async ({ name: question }) => {
                 const startedMs = systemClock.monotonicMs();
                 await rowsOf(question);
-                ms.push(systemClock.monotonicMs() - startedMs);
-              }
-              taken[question] = median(ms);
-            }
-            return taken;
+                return systemClock.monotonicMs() - startedMs;
+              },
+            );
           },
           processes: () => ({ server: server.pid }),
         };

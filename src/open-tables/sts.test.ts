@@ -25,6 +25,8 @@ test("keys are not asked for without TLS where that is forbidden, whoever named 
   await expect(ask({ endpoint: undefined, allowHttp: false })).rejects.toThrow("forbids");
   expect(requests).toBe(0);
   // So the variable does name the endpoint.
-  await expect(ask({ endpoint: undefined, allowHttp: true })).rejects.toThrow();
+  await expect(ask({ endpoint: undefined, allowHttp: true })).rejects.toMatchObject({
+    $metadata: { httpStatusCode: 403 },
+  });
   expect(requests).toBeGreaterThan(0);
 });
