@@ -76,6 +76,8 @@ export class OpenTables {
   readonly #complete = new Map<number, number>();
   /** What this process last stored with all snapshots, and when, by the table's id. */
   readonly #storedWhole = new Map<number, { key: string; ms: number }>();
+  /** As of when nothing had changed since the tip, by table: most loads come while nothing does. */
+  readonly #unchanged = new Map<number, string>();
   /** Tables that this process writes a snapshot of. */
   readonly #writing = new Map<number, Promise<unknown>>();
 
@@ -167,9 +169,16 @@ export class OpenTables {
       const table = await catalog.table(database, name);
       if (table === undefined) throw new EngineError("table_not_found", `there is no table ${database}.${name}`);
       const tip = await this.#announced.tip(table.id);
-      const changes = await catalog.fileChanges(table.id, tip?.snapshot ?? -1, wideningSnapshots(table));
+      const widenings = wideningSnapshots(table);
+      // All that the answer depends on: snapshots up to a head stay as they are.
+      const asked = [head, tip?.snapshot, ...widenings].join();
+      if (this.#unchanged.get(table.id) === asked) return { table, head, tip };
+      const changes = await catalog.fileChanges(table.id, tip?.snapshot ?? -1, widenings);
       const change = changes.findLast(({ id }) => id <= head);
-      if (change === undefined) return { table, head, tip };
+      if (change === undefined) {
+        this.#unchanged.set(table.id, asked);
+        return { table, head, tip };
+      }
       // What somebody else writes may be older than what this caller has to see, so it is looked at once it is there.
       const writing = this.#writing.get(table.id);
       if (writing !== undefined) {
