@@ -17,6 +17,7 @@ import type { MemoryDeps } from "../src/knowledge/memory/routes/deps.ts";
 import type { SandboxDeps } from "../src/sandbox/control/routes/deps.ts";
 import type { Answerer } from "../src/server/route.ts";
 import type { ServiceDeps } from "../src/server/service.ts";
+import type { CapabilitiesDeps } from "../src/servers/routes/capabilities.ts";
 import type { WebDeps } from "../src/web/serve/routes.ts";
 
 /** What each group of routes works with. A new feature's are `feature`, unless it needs more than that has. */
@@ -35,6 +36,7 @@ export type AnsweredDeps = {
   agent: AgentDeps;
   dreaming: DreamingDeps & DreamDeskRoutesDeps;
   sandboxes: SandboxDeps;
+  capabilities: CapabilitiesDeps;
   feature: FeatureDeps;
   web: WebDeps;
 };
@@ -55,6 +57,7 @@ export type Answerers = {
   agent?: Answerer<AnsweredDeps["agent"]>;
   dreaming?: Answerer<AnsweredDeps["dreaming"]>;
   sandboxes?: Answerer<AnsweredDeps["sandboxes"]>;
+  capabilities?: Answerer<AnsweredDeps["capabilities"]>;
   feature?: Answerer<AnsweredDeps["feature"]>;
   web?: Answerer<AnsweredDeps["web"]>;
 };

@@ -22,6 +22,7 @@ import { createLog } from "../src/core/log.ts";
 import { keepPathsPrivate } from "../src/core/private-paths.ts";
 import { VERSION } from "../src/core/version.ts";
 import { createAuth, type Auth } from "./auth.ts";
+import { capabilityAnswers } from "./capabilities.ts";
 import type { BackgroundPorts } from "./background.ts";
 import { watchDisks } from "./disks.ts";
 import type { FabricParts } from "./fabric.ts";
@@ -111,6 +112,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
         queryEngines: query !== undefined && "forward" in query ? query : answers.engines && { here: answers.engines },
         deletion: deletionAnswers(jobs, query, storage),
         sandboxes: sandboxAnswers(plan, query, sandboxes),
+        capabilities: await capabilityAnswers(parts, features, () => sandboxes?.deps.runtime()),
         memory: memory.answers,
         graph,
         mcp: mcp.answers,

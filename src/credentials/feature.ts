@@ -7,6 +7,7 @@ export const CREDENTIALS: Feature<{ access: ConnectionDeps; fabric: JobCredentia
   name: "credentials",
   title: "Credentials",
   options: async () => (await import("./options.ts")).CREDENTIALS_OPTIONS,
+  capabilities: async () => (await import("./capabilities.ts")).CREDENTIALS_CAPABILITIES,
   routes: async () => {
     const [{ CREDENTIAL_ROUTES }, { jobCredentialRoute }] = await Promise.all([
       import("./routes/credential-routes.ts"),

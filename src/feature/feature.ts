@@ -17,6 +17,7 @@ import type { JobKind } from "../fabric/kinds.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { RouteDefinition } from "../server/route.ts";
 import type { CommandLoader } from "../client/command.ts";
+import type { Capability } from "./capability.ts";
 import type { LeaseLoopOptions } from "./lease-loop.ts";
 import type { SystemTable } from "./system-table.ts";
 
@@ -51,6 +52,8 @@ export type FeatureParts = {
   commands?: Readonly<Record<string, CommandLoader>>;
   /** Tables of the schema `system`, which every query can read. */
   systemTables?: () => Promise<readonly SystemTable[]>;
+  /** What has to be set up before it works: `GET /v1/capabilities` says what is missing. */
+  capabilities?: () => Promise<readonly Capability[]>;
   /** What one node of a cluster does at a time, by the role of the processes that do it. */
   duties?: {
     compaction?: (deps: CompactionDeps) => Promise<readonly FeatureDuty[]>;

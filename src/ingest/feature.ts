@@ -15,6 +15,7 @@ export const INGEST: Feature<{ ingest: IngestDeps }> = {
     return { ...INGEST_OPTIONS, ...OTLP_OPTIONS };
   },
   metrics: async () => (await import("./metrics.ts")).INGEST_METRICS,
+  capabilities: async () => (await import("./capabilities.ts")).INGEST_CAPABILITIES,
   commands: {
     ingest: () => import("./commands/ingest.ts"),
   },

@@ -13,6 +13,7 @@ export const QUERY: Feature<{ query: QueryDeps; exports: ExportDeps; queryEngine
     ]);
     return { ...QUERY_OPTIONS, ...FLIGHT_OPTIONS };
   },
+  capabilities: async () => (await import("./capabilities.ts")).QUERY_CAPABILITIES,
   commands: {
     sql: () => import("./commands/sql.ts"),
     kql: () => import("./commands/kql.ts"),

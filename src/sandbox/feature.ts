@@ -11,6 +11,7 @@ export const SANDBOX: Feature<{ sandboxes: SandboxDeps }> = {
   options: async () => (await import("./contract/options.ts")).SANDBOX_OPTIONS,
   metrics: async () => (await import("./contract/metrics.ts")).SANDBOX_METRICS,
   migrations: async () => (await import("./control/tables.ts")).SANDBOX_MIGRATIONS,
+  capabilities: async () => (await import("./control/capabilities.ts")).SANDBOX_CAPABILITIES,
   commands: {
     sandbox: () => import("./commands/sandbox.ts"),
     workspace: () => import("./commands/workspace.ts"),

@@ -21,6 +21,7 @@ export const ROUTES: readonly Route[] = await engineRoutes({
   agent: elsewhere,
   dreaming: elsewhere,
   sandboxes: elsewhere,
+  capabilities: elsewhere,
   feature: elsewhere,
   web: elsewhere,
 });

@@ -246,6 +246,7 @@ describe("service routes", () => {
       "/iceberg/v1/transactions/commit",
       "/iceberg/v1/namespaces/{namespace}/views",
       "/iceberg/v1/oauth/tokens",
+      "/v1/capabilities",
       "/",
       "/ui",
       "/ui/",

@@ -7,6 +7,7 @@ export const AGENT: Feature<{ agent: AgentDeps }> = {
   title: "Agent",
   options: async () => (await import("./options.ts")).AGENT_OPTIONS,
   metrics: async () => (await import("./metrics.ts")).AGENT_METRICS,
+  capabilities: async () => (await import("./capabilities.ts")).AGENT_CAPABILITIES,
   routes: async () => {
     const { AGENT_ROUTES } = await import("./routes/agent-routes.ts");
     return [{ name: "agent", answeredBy: "agent", routes: AGENT_ROUTES }];

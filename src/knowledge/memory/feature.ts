@@ -12,6 +12,7 @@ export const MEMORY: Feature<{ memory: MemoryDeps }> = {
   }),
   metrics: async () => (await import("./metrics.ts")).MEMORY_METRICS,
   migrations: async () => (await import("./tables.ts")).MEMORY_MIGRATIONS,
+  capabilities: async () => (await import("./embed/capabilities.ts")).EMBED_CAPABILITIES,
   duties: { compaction: async (deps) => [(await import("./sweep/duty.ts")).memorySweep(deps)] },
   routes: async () => {
     const { MEMORY_ROUTES } = await import("./routes/memory-routes.ts");

@@ -76,7 +76,7 @@ export async function knownImages(records: RecordStore): Promise<ReadonlySet<str
 }
 
 /** Whether any node could take a sandbox at this moment. */
-export async function hasLiveNode(records: RecordStore): Promise<boolean> {
+export async function hasLiveNode(records: Pick<RecordStore, "rows">): Promise<boolean> {
   const values = [{ nowPlusMs: -SILENT_MS }];
   return (await records.rows("SELECT 1 AS one FROM sandbox_nodes WHERE seen_at_ms > ? LIMIT 1", values)).length > 0;
 }
