@@ -12,7 +12,8 @@ import type { BrowserRequest, WebSessions } from "./web-sessions.ts";
 
 /**
  * Signing in from a browser: with a password, with a token, or with an issuer that the browser is sent to. What fails
- * counts as a failed sign-in of the network that it comes from, whichever of them it is.
+ * counts as a failed sign-in of the network that it comes from, whichever of them it is; an issuer that does not answer
+ * does not.
  */
 export type WebSignInOptions = {
   signIn: SignIn;
@@ -101,15 +102,17 @@ export class WebSignIn {
     request: BrowserRequest,
   ): Promise<SignedInBrowser | WebSignInProblem> {
     let problem: WebSignInProblem = "invalid_token";
-    const signedIn = await this.#options.signIn.limited(request.address, async () => {
+    const found = await this.#options.signIn.limited(request.address, async () => {
       const outcome = await this.#attempt(way, answer, asked, request);
-      if (typeof outcome !== "string") return outcome;
+      // An outage of the issuer says nothing about who signs in, so it must not lock their network out.
+      if (typeof outcome !== "string" || outcome === "provider_unreachable") return outcome;
       problem = outcome;
       return undefined;
     });
-    if (signedIn !== undefined) return signedIn;
-    await this.#refused(request, way.provider, { voucher: "issuer", why: problem });
-    return problem;
+    if (typeof found === "object") return found;
+    const why = found ?? problem;
+    await this.#refused(request, way.provider, { voucher: "issuer", why });
+    return why;
   }
 
   async #attempt(
