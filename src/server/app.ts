@@ -124,16 +124,20 @@ export function createApp(options: AppOptions): App {
   return { handler, idle: () => work.idle() };
 }
 
-/** HTTP lets caches keep what a cookie has brought, as it does not what `Authorization` has (RFC 9111 §3.5). */
+/**
+ * HTTP lets caches keep what a cookie has brought, as it does not what `Authorization` has (RFC 9111 §3.5). A public
+ * answer is the same with and without the cookie.
+ */
 function notKept(headers: HttpResponse["headers"]): HttpResponse["headers"] {
-  const { Vary: vary } = headers;
-  return { "Cache-Control": "no-store", ...headers, Vary: vary === undefined ? "Cookie" : `${vary}, Cookie` };
+  const { "Cache-Control": kept, Vary: vary } = headers;
+  if (kept?.startsWith("public") === true) return headers;
+  return { "Cache-Control": "no-store", ...headers, Vary: "Cookie", ...variesBy(vary, "Cookie") };
 }
 
-/** What the answer depends on, where both its route and who may read it say something. */
-function variesBy(own: string | undefined, cors: string | undefined): Record<string, string> {
-  if (own === undefined || cors === undefined) return {};
-  const names = `${own},${cors}`.split(",").map((name) => name.trim());
+/** What an answer depends on, where both sides say something: each name once. */
+function variesBy(own: string | undefined, more: string | undefined): Record<string, string> {
+  if (own === undefined || more === undefined) return {};
+  const names = `${own},${more}`.split(",").map((name) => name.trim());
   return { Vary: [...new Set(names)].join(", ") };
 }
 

@@ -1,6 +1,14 @@
 import { describe, expect, test } from "vitest";
+import { openToAll } from "../auth/access.test-kit.ts";
+import { systemClock } from "../core/clock.ts";
+import { uuidV7Source } from "../core/ids.ts";
+import { silentLog } from "../core/log.ts";
+import { createMetrics } from "../core/metrics.ts";
+import { systemRandom } from "../core/random.ts";
 import { requestWith } from "../io/http/request.test-kit.ts";
+import { serveApp } from "./app.test-kit.ts";
 import { preflightHeaders } from "./cors.ts";
+import { plainRoute } from "./route.ts";
 import { isOfOwnPage, sessionCookieOf, setSessionCookie } from "./web-session.ts";
 
 type Headers = Record<string, string>;
@@ -85,3 +93,47 @@ describe("the cookie", () => {
     expect(sessionCookieOf(back)).toBe("v");
   });
 });
+
+test.each([
+  [
+    "public, max-age=31536000, immutable",
+    "Accept-Encoding",
+    ["public, max-age=31536000, immutable", "Accept-Encoding"],
+  ],
+  ["private, no-cache", "Accept", ["private, no-cache", "Accept, Cookie"]],
+  [undefined, "Cookie", ["no-store", "Cookie"]],
+  [undefined, "Accept, Cookie", ["no-store", "Accept, Cookie"]],
+  [undefined, undefined, ["no-store", "Cookie"]],
+])(
+  "what a cookie brings, with Cache-Control %s and Vary %s of its route, is kept as %j",
+  async (kept, vary, expected) => {
+    const headers = { ...(kept !== undefined && { "Cache-Control": kept }), ...(vary !== undefined && { Vary: vary }) };
+    const handle = () => Promise.resolve({ status: 200, headers: { ...headers } });
+    const server = await serveApp({
+      clock: systemClock,
+      newId: uuidV7Source(systemClock, systemRandom),
+      log: silentLog,
+      metrics: createMetrics(),
+      authenticator: openToAll(),
+      routes: [
+        plainRoute({
+          tag: "t",
+          summary: "s",
+          responses: [],
+          errors: [],
+          method: "GET",
+          path: "/a",
+          role: "none",
+          handle,
+        }),
+      ],
+    });
+    try {
+      const cookie = `engine_session_${new URL(server.url).port}=v`;
+      const answer = await fetch(`${server.url}/a`, { headers: { cookie, "sec-fetch-site": "same-origin" } });
+      expect([answer.headers.get("cache-control"), answer.headers.get("vary")]).toEqual(expected);
+    } finally {
+      await server.close();
+    }
+  },
+);
