@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemRandom } from "../../core/random.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { HttpResponse } from "../../io/http/http.ts";
+import { requestWith } from "../../io/http/request.test-kit.ts";
 import type { Call } from "../../server/route.ts";
 import { WEB_ROUTES, webDeps, type WebDeps } from "./routes.ts";
 
@@ -14,9 +15,9 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-async function get(deps: WebDeps, path: string): Promise<HttpResponse> {
+async function get(deps: WebDeps, path: string, headers: Record<string, string> = {}): Promise<HttpResponse> {
   const route = WEB_ROUTES.find((one) => one.path === "/ui/{*path}");
-  const call = { params: { path }, request: { header: () => undefined } } as unknown as Call;
+  const call = { params: { path }, request: requestWith(headers) } as unknown as Call;
   return await (route?.handler(deps)(call) ?? Promise.reject(new Error("there is no such route")));
 }
 
@@ -55,4 +56,16 @@ test("a build that cannot be read is an error, and is tried again", async () => 
   await expect(get(deps, "")).rejects.toThrow("ENOTDIR");
   await rm(join(folder, "index.html"));
   expect(await get(deps, "")).toMatchObject({ status: 503 });
+});
+
+test("a file is known again by its tag, also by one that something on the way has made weak", async () => {
+  await mkdir(join(folder, "assets"));
+  await writeFile(join(folder, "assets", "a.js"), "let a;");
+  await writeFile(join(folder, "index.html"), "one");
+  const deps = webDeps(systemRandom, folder);
+  const etag = (await get(deps, "assets/a.js")).headers["ETag"] ?? "";
+  for (const known of [etag, `W/${etag}`]) {
+    expect(await get(deps, "assets/a.js", { "if-none-match": known })).toMatchObject({ status: 304 });
+  }
+  expect(await get(deps, "assets/a.js", { "if-none-match": 'W/"other"' })).toMatchObject({ status: 200 });
 });

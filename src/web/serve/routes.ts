@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { matchesEtag } from "../../core/etags.ts";
+import { matchesWeakly } from "../../core/etags.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { Random } from "../../core/random.ts";
 import type { HttpRequest, HttpResponse } from "../../io/http/http.ts";
@@ -154,7 +154,7 @@ function asset(request: HttpRequest, { type, hash, bodies }: WebFile): HttpRespo
     "Content-Security-Policy": ASSET_POLICY,
   };
   const known = request.header("if-none-match");
-  if (known !== undefined && matchesEtag(known, etag)) return { status: 304, headers };
+  if (known !== undefined && matchesWeakly(known, etag)) return { status: 304, headers };
   return {
     status: 200,
     headers: {

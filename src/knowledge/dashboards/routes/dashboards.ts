@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { matchesEtag } from "../../../core/etags.ts";
+import { matchesWeakly } from "../../../core/etags.ts";
 import type { FeatureDeps } from "../../../feature/feature.ts";
 import type { HttpResponse } from "../../../io/http/http.ts";
 import { originOf } from "../../../server/origin.ts";
@@ -149,7 +149,7 @@ const getRoute = defineRoute({
     const dashboards = new Dashboards(deps);
     return async ({ caller, params: { id }, headers: { "if-none-match": known } }) => {
       const found = await dashboards.get(id, caller);
-      if (known !== undefined && matchesEtag(known, etagOf(found))) return { status: 304, headers: headersOf(found) };
+      if (known !== undefined && matchesWeakly(known, etagOf(found))) return { status: 304, headers: headersOf(found) };
       return answer(200, found);
     };
   },
