@@ -1,8 +1,8 @@
 import { timingSafeEqual } from "node:crypto";
 import { z } from "zod";
+import { isSecret } from "../auth/secrets.ts";
 import { hashToken } from "../auth/tokens.ts";
 import type { SignInRequest } from "../auth/web/sign-in-client.ts";
-import type { Random } from "../core/random.ts";
 import type { HttpRequest } from "../io/http/http.ts";
 import { cookiesOf, secureIn } from "../server/web-session.ts";
 import { HOME, returnTo } from "./return-to.ts";
@@ -25,12 +25,11 @@ export type SignInFlow = SignInRequest & {
 };
 
 const TTL_SECS = 600;
-const SECRET_BYTES = 32;
 const NAME_CHARS = 16;
 
 export const CALLBACK = "/v1/auth/web/callback";
 
-const secret = z.string().regex(/^[\w-]{43}$/);
+const secret = z.string().refine(isSecret);
 const stored = z.strictObject({
   provider: z.string(),
   redirectUri: z.string(),
@@ -40,11 +39,6 @@ const stored = z.strictObject({
   returnTo: z.string(),
   former: z.string().optional(),
 });
-
-/** 256 random bits in characters that a PKCE verifier may have too. */
-export function newSecret(random: Random): string {
-  return Buffer.from(random.fill(new Uint8Array(SECRET_BYTES))).toString("base64url");
-}
 
 export function setFlowCookie(request: HttpRequest, flow: SignInFlow): string {
   const value = Buffer.from(JSON.stringify(flow)).toString("base64url");

@@ -1,6 +1,7 @@
 import { z } from "zod";
 
 import type { Caller } from "../auth/caller.ts";
+import { newSecret } from "../auth/secrets.ts";
 import { hashToken } from "../auth/tokens.ts";
 import type { SignedInBrowser, WebSignInProblem } from "../auth/web/web-sign-in.ts";
 import type { BrowserRequest } from "../auth/web/web-sessions.ts";
@@ -13,7 +14,7 @@ import { askedOrigin, sessionCookieOf, setSessionCookie } from "../server/web-se
 import type { AccessDeps } from "./deps.ts";
 import { HOME, returnTo } from "./return-to.ts";
 import { callerBody, shownCaller } from "./sign-in.ts";
-import { CALLBACK, clearFlowCookie, flowOf, newSecret, setFlowCookie, type SignInFlow } from "./sign-in-flow.ts";
+import { CALLBACK, clearFlowCookie, flowOf, setFlowCookie, type SignInFlow } from "./sign-in-flow.ts";
 
 /**
  * Signing in from a browser. What comes of it is a cookie (`server/web-session.ts`) and never a token. Each of these asks

@@ -2,6 +2,7 @@ import type { Origin } from "../../auth/audit.ts";
 import type { Caller } from "../../auth/caller.ts";
 import { ownerOf } from "../../auth/owner.ts";
 import { open, seal } from "../../auth/sealing/envelope.ts";
+import { isSecret, newSecret } from "../../auth/secrets.ts";
 import { hashToken } from "../../auth/tokens.ts";
 import { EngineError } from "../../core/errors.ts";
 import {
@@ -16,9 +17,9 @@ import {
 } from "./device-records.ts";
 import type { OAuthFlowsOptions } from "./flows.ts";
 import { grantOf } from "./grant.ts";
+import { neededKeyring } from "./needed-keyring.ts";
 import { scopesOf } from "./scopes.ts";
 import { isTheirs } from "./started-by.ts";
-import { isSecret, neededKeyring, newSecret } from "./secrets.ts";
 import { askForDevice, beginDevice, type TokenClientOptions, type Tokens } from "./token-client.ts";
 
 /**

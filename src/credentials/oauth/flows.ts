@@ -4,7 +4,9 @@ import type { AuditLog, Origin } from "../../auth/audit.ts";
 import type { Caller } from "../../auth/caller.ts";
 import { ownerOf } from "../../auth/owner.ts";
 import { isTheirs } from "./started-by.ts";
+import { isSecret, newSecret } from "../../auth/secrets.ts";
 import { hashToken } from "../../auth/tokens.ts";
+import { boundedCode } from "../../auth/web/fetch-within.ts";
 import type { RecordStore } from "../../db/records.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
@@ -16,14 +18,8 @@ import { claim, cleaning, completion, failure, findFlow, insertion, type FlowRow
 import type { ProviderDirectory } from "./directory.ts";
 import { grantOf, wholeApp } from "./grant.ts";
 import { scopesOf, type ScopeRequest } from "./scopes.ts";
-import { isSecret, neededKeyring, newSecret } from "./secrets.ts";
-import {
-  authorizationUrl,
-  boundedCode,
-  exchangeCode,
-  type AuthorizationAnswer,
-  type OAuthApp,
-} from "./token-client.ts";
+import { neededKeyring } from "./needed-keyring.ts";
+import { authorizationUrl, exchangeCode, type AuthorizationAnswer, type OAuthApp } from "./token-client.ts";
 
 /**
  * Connects an account of a provider by the authorization code grant (RFC 6749 §4.1, with the practices of RFC 9700):

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { ClientAuth, Configuration, CustomFetchOptions, TokenEndpointResponse } from "openid-client";
 import { reasonOf, textOf } from "../../auth/jwt/fetch-json.ts";
+import { boundedCode } from "../../auth/web/fetch-within.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Provider, TokenAnswer } from "./providers.ts";
 
@@ -156,11 +157,6 @@ async function outcomeOf<T>(
 
 /** Messages hold nothing that the provider sent. */
 class NoAnswer extends Error {}
-
-/** What may be shown of an error code that came from outside. */
-export function boundedCode(code: string): string {
-  return /^[A-Za-z0-9_.-]{1,64}$/.test(code) ? code : "unknown_error";
-}
 
 function toTokens(body: TokenEndpointResponse, askedAtMs: number): Tokens {
   const { expires_in: expiresInSecs } = body;
