@@ -71,20 +71,25 @@ async function listFrom(context: CliContext, target: Target, path: string): Prom
  * All pages of a list whose route takes `limit` and `before` (an id), in the order in which it has them.
  *
  * @param page the most that the route answers with at once
+ * @param under the field of the answer that holds the list; without it the answer is the list
  * @throws CliError
  */
 export async function listAllFrom(
   context: CliContext,
   target: Target,
   path: string,
-  { filter, page }: { filter: Readonly<Record<string, string>>; page: number },
+  { filter, page, under }: { filter: Readonly<Record<string, string>>; page: number; under?: string },
 ): Promise<Json[]> {
   const all: Json[] = [];
   for (;;) {
     const last = all.at(-1);
     const after = last === undefined ? {} : { before: fieldText(last["id"]) };
     const query = new URLSearchParams({ ...filter, limit: String(page), ...after });
-    const found = await listFrom(context, target, `${path}?${query.toString()}`);
+    const pagePath = `${path}?${query.toString()}`;
+    const found =
+      under === undefined
+        ? await listFrom(context, target, pagePath)
+        : listIn(await callTarget(context, target, "GET", pagePath), under);
     all.push(...found);
     if (found.length < page) return all;
   }

@@ -6,7 +6,7 @@ import {
   fieldCell,
   fieldText,
   findAt,
-  listIn,
+  listAllFrom,
   targetOf,
   withApiFlags,
   type ApiFlags,
@@ -73,19 +73,8 @@ async function list(context: CliContext, flags: ListFlags): Promise<number> {
 }
 
 async function allOf(context: CliContext, target: Target, name: string | undefined): Promise<Json[]> {
-  const page = DASHBOARD_LIMITS.listed;
-  const all: Json[] = [];
-  for (;;) {
-    const last = all.at(-1);
-    const query = new URLSearchParams({
-      limit: String(page),
-      ...(name !== undefined && { name }),
-      ...(last !== undefined && { before: fieldText(last["id"]) }),
-    });
-    const found = listIn(await callTarget(context, target, "GET", `${DASHBOARDS}?${query.toString()}`), "dashboards");
-    all.push(...found);
-    if (found.length < page) return all;
-  }
+  const filter = name === undefined ? {} : { name };
+  return await listAllFrom(context, target, DASHBOARDS, { filter, page: DASHBOARD_LIMITS.listed, under: "dashboards" });
 }
 
 type ExportFlags = ApiFlags & { output?: string };
