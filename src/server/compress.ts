@@ -44,7 +44,7 @@ const ALIASES: Readonly<Record<Coding, readonly string[]>> = { zstd: ["zstd"], g
 
 /** The coding that the client likes best, if it likes one as much as none. */
 export function codingFor(header: string): Choice {
-  const weights = new Map(header.split(",").map(weightOf));
+  const weights = weightsIn(header);
   const any = weights.get("*");
   const identity = weights.get("identity") ?? (any === 0 ? 0 : undefined);
   let best: { coding: Coding | undefined; weight: number } = { coding: undefined, weight: 0 };
@@ -55,6 +55,11 @@ export function codingFor(header: string): Choice {
   }
   const isLess = identity !== undefined && identity > best.weight;
   return { coding: isLess ? undefined : best.coding, isForced: identity === 0 };
+}
+
+/** The weight of each coding that an `Accept-Encoding` names, by its name in small letters; 0 for one that is not good. */
+export function weightsIn(header: string): ReadonlyMap<string, number> {
+  return new Map(header.split(",").map(weightOf));
 }
 
 function weightOf(item: string): readonly [name: string, weight: number] {

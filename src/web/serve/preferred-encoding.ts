@@ -1,3 +1,4 @@
+import { weightsIn } from "../../server/compress.ts";
 import type { WebFile } from "./files.ts";
 
 export type Encoding = keyof WebFile["bodies"];
@@ -11,7 +12,7 @@ const ENCODINGS: readonly Encoding[] = ["br", "gzip", "identity"];
  */
 export function preferredEncoding(accepted: string | undefined, bodies: WebFile["bodies"]): Encoding {
   if (accepted === undefined) return "identity";
-  const weights = new Map(accepted.split(",").map(weightOf));
+  const weights = weightsIn(accepted);
   let best: { encoding: Encoding; weight: number } = { encoding: "identity", weight: 0 };
   for (const encoding of ENCODINGS.filter((one) => bodies[one] !== undefined)) {
     const weight = weightFor(encoding, weights);
@@ -28,10 +29,3 @@ function weightFor(encoding: Encoding, weights: ReadonlyMap<string, number>): nu
 }
 
 const LEAST_WEIGHT = 0.000_1;
-
-function weightOf(item: string): readonly [name: string, weight: number] {
-  const [name = "", ...parameters] = item.split(";").map((part) => part.trim().toLowerCase());
-  const quality = parameters.find((parameter) => parameter.startsWith("q="));
-  const weight = quality === undefined ? 1 : Number(quality.slice(2));
-  return [name, weight >= 0 && weight <= 1 ? weight : 0];
-}

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { matchesWeakly } from "../../core/etags.ts";
@@ -26,7 +25,7 @@ export const BUILT_FOLDER = fileURLToPath(new URL(isBundled ? "web/" : "../../..
 export function webDeps(random: Random, folder: string = BUILT_FOLDER): WebDeps {
   let found: Promise<WebFiles | undefined> | undefined;
   const files = async (): Promise<WebFiles | undefined> => {
-    const mine = (found ??= readWebFiles(join(folder)));
+    const mine = (found ??= readWebFiles(folder));
     try {
       const read = await mine;
       if (read === undefined) found = undefined;
