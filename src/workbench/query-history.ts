@@ -1,6 +1,5 @@
-import { mayUseDatabase, type Caller } from "../auth/caller.ts";
+import { checkMayUse, type Caller } from "../auth/caller.ts";
 import { ownerOf } from "../auth/owner.ts";
-import { EngineError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import { foldName } from "../core/names.ts";
 import { NOW, type RecordRow, type RecordStore } from "../db/records.ts";
@@ -55,9 +54,7 @@ export class QueryHistory {
 
   /** Forgets what is too old, and the oldest of too many. Throws `forbidden` for a database that the caller may not use. */
   async add({ language, text, database, outcome, rows, elapsedMs }: RunQuery, caller: Caller): Promise<HistoryEntry> {
-    if (!mayUseDatabase(caller, database)) {
-      throw new EngineError("forbidden", `your token does not let you use the database ${JSON.stringify(database)}`);
-    }
+    checkMayUse(caller, database);
     const owner = ownerOf(caller);
     const { historyEntries, historyMs } = WORKBENCH_LIMITS;
     const written = await this.#records.transact([

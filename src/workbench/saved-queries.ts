@@ -1,6 +1,6 @@
 import { mayUseDatabase, type Caller } from "../auth/caller.ts";
 import { databaseNotFound } from "../auth/name-not-found.ts";
-import { mayReach, ownerOf } from "../auth/owner.ts";
+import { mayReach, mayUse, ownerOf } from "../auth/owner.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { EngineError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
@@ -77,7 +77,7 @@ export class SavedQueries {
   /** Throws `not_found`, also for one that the caller may not read. */
   async get(id: string, caller: Caller): Promise<SavedQuery> {
     const found = await this.#find(id);
-    const mayRead = found !== undefined && (found.shared || mayReach(caller, found.owner));
+    const mayRead = found !== undefined && mayUse(caller, found);
     if (mayRead && mayUseDatabase(caller, found.database)) return found;
     throw notFound(id);
   }

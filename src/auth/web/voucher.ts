@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
 import type { Issued } from "../jwt/issued.ts";
+import { hashToken } from "../tokens.ts";
 
 /**
  * What vouches for a browser's session. A session has no rights of its own: at each request the one who vouches is looked
@@ -29,5 +29,5 @@ export const WITHOUT_REFRESH_MS = 8 * 3_600_000;
 
 /** Names one password of a user: its hash has a salt, so no two are alike, and this says nothing about it. */
 export function passwordVersion(passwordHash: string): string {
-  return createHash("sha256").update(passwordHash).digest("hex");
+  return hashToken(passwordHash);
 }
