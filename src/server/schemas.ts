@@ -84,6 +84,28 @@ export const anyJson = z.unknown().refine(isShallow, {
   abort: true,
 });
 
+/** Text that every catalog keeps as it is. */
+export function keptText(maxChars: number) {
+  return z.string().max(maxChars).refine(isKeptText, "accepted is Unicode text without NUL");
+}
+
+/** JSON that every catalog keeps as it is. `anyJson` bounds the depth, and is checked first. */
+export const keptJson = anyJson.refine(
+  isKeptJson,
+  "texts are Unicode without NUL, and numbers within the range of a double",
+);
+
+export function isKeptText(text: string): boolean {
+  return text.isWellFormed() && !text.includes("\0");
+}
+
+function isKeptJson(value: unknown): boolean {
+  if (typeof value === "string") return isKeptText(value);
+  if (typeof value === "number") return Number.isFinite(value);
+  if (typeof value !== "object" || value === null) return true;
+  return Object.entries(value).every(([key, inner]) => isKeptText(key) && isKeptJson(inner));
+}
+
 /** A name that databases and logs can hold. */
 export function shortText(maxChars: number) {
   const accepted = "accepted are characters that are no control characters";

@@ -3,7 +3,7 @@ import { EngineError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { foldName, isName } from "../../core/names.ts";
 import { rfc3339ToNs } from "../../format/time-text.ts";
-import { anyJson, shortText } from "../../server/schemas.ts";
+import { keptJson, keptText, shortText } from "../../server/schemas.ts";
 import { DASHBOARD_LIMITS } from "./limits.ts";
 
 /**
@@ -19,36 +19,15 @@ const PANEL_TYPES = ["timeseries", "bar", "stat", "table", "logs", "heatmap", "p
 
 const LANGUAGES = ["sql", "kql"] as const;
 
-const UNICODE = "accepted is Unicode text without NUL";
-
-function text(maxChars: number) {
-  return z.string().max(maxChars).refine(isPlainText, UNICODE);
-}
-
-function isPlainText(value: string): boolean {
-  return value.isWellFormed() && !value.includes("\0");
-}
-
 export const dashboardQuery = z.strictObject({
   language: z.enum(LANGUAGES),
-  text: text(DASHBOARD_LIMITS.queryChars).min(1).describe("As the routes of queries take it."),
+  text: keptText(DASHBOARD_LIMITS.queryChars).min(1).describe("As the routes of queries take it."),
   database: z
     .string()
     .refine(isName, "accepted is the name of a database")
     .default("default")
     .describe("Where the query runs. Only those who may use it see the dashboard."),
 });
-
-/** Any JSON that comes back as it was sent. */
-function isKept(value: unknown): boolean {
-  if (typeof value === "string") return isPlainText(value);
-  if (typeof value === "number") return Number.isFinite(value);
-  if (typeof value !== "object" || value === null) return true;
-  return Object.entries(value).every(([key, inner]) => isPlainText(key) && isKept(inner));
-}
-
-/** `anyJson` bounds the depth, and is checked first. */
-const option = anyJson.refine(isKept, "texts are Unicode without NUL, and numbers within the range of a double");
 
 const { columns, lastRow, panelRows } = DASHBOARD_LIMITS;
 
@@ -67,14 +46,14 @@ const panelGrid = z
   .describe(`Place on a grid of ${columns} columns. Panels may overlap; whoever draws them makes room.`);
 
 const panelFields = {
-  title: text(DASHBOARD_LIMITS.titleChars).default(""),
+  title: keptText(DASHBOARD_LIMITS.titleChars).default(""),
   type: shortText(DASHBOARD_LIMITS.typeChars).describe(
     `One of ${PANEL_TYPES.map((type) => `\`${type}\``).join(", ")}; any other one is kept.`,
   ),
   grid: panelGrid,
   queries: z.array(dashboardQuery).max(DASHBOARD_LIMITS.queriesOfPanel).default([]),
   options: z
-    .record(z.string(), option)
+    .record(z.string(), keptJson)
     .default({})
     .describe("How the panel is drawn. Kept as it is: which options there are is for the type to say."),
 };
@@ -90,7 +69,7 @@ const panelInput = z.strictObject({
 /** As it is kept. */
 export const dashboardPanel = z.strictObject({ id: panelId, ...panelFields });
 
-const value = text(DASHBOARD_LIMITS.valueChars);
+const value = keptText(DASHBOARD_LIMITS.valueChars);
 
 const variableName = z
   .string()
@@ -98,7 +77,7 @@ const variableName = z
   .max(DASHBOARD_LIMITS.variableNameChars)
   .describe("Unique without regard to letter case, as names of parameters are.");
 
-const variable = { name: variableName, label: text(DASHBOARD_LIMITS.titleChars).optional() };
+const variable = { name: variableName, label: keptText(DASHBOARD_LIMITS.titleChars).optional() };
 const choice = {
   default: z.union([value, z.array(value).max(DASHBOARD_LIMITS.valuesOfVariable)]).optional(),
   multi: z.boolean().optional().describe("Whether several values may be chosen; then `default` may be several."),
@@ -181,7 +160,7 @@ function unique<T>(keyOf: (entry: T) => string | undefined, field: string, messa
 
 /** Several dashboards may have one name: ids tell them apart, and names are for people. */
 export const dashboardName = shortText(DASHBOARD_LIMITS.nameChars);
-const description = text(DASHBOARD_LIMITS.descriptionChars).nullable();
+const description = keptText(DASHBOARD_LIMITS.descriptionChars).nullable();
 const panels = z
   .array(panelInput)
   .max(DASHBOARD_LIMITS.panels)

@@ -1,14 +1,7 @@
 import { z } from "zod";
 import { isName } from "../../core/names.ts";
+import { keptText } from "../../server/schemas.ts";
 import { WORKBENCH_LIMITS } from "../limits.ts";
-
-/** Text that every catalog keeps as it is. */
-export function keptText(maxChars: number) {
-  return z
-    .string()
-    .max(maxChars)
-    .refine((text) => text.isWellFormed() && !text.includes("\0"), "accepted is Unicode text without NUL");
-}
 
 export const language = z.enum(["sql", "kql"]);
 export const queryText = keptText(WORKBENCH_LIMITS.queryChars).min(1);

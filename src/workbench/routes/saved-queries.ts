@@ -5,10 +5,10 @@ import type { FeatureDeps } from "../../feature/feature.ts";
 import { PAGE_HEADERS, pageBefore, pageLimit, pageOf } from "../../server/paging.ts";
 import { defineRoute, jsonResponse } from "../../server/route.ts";
 import { nameSchemas } from "../../server/schema-names.ts";
-import { deleted, deletedResponse, shortText, timeOf } from "../../server/schemas.ts";
+import { deleted, deletedResponse, keptText, shortText, timeOf } from "../../server/schemas.ts";
 import { WORKBENCH_LIMITS } from "../limits.ts";
 import { SavedQueries, type SavedQuery } from "../saved-queries.ts";
-import { databaseName, idPath, keptText, language, queryText, searched } from "./fields.ts";
+import { databaseName, idPath, language, queryText, searched } from "./fields.ts";
 
 const body = z.object({
   id: z.string(),

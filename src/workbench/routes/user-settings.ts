@@ -1,21 +1,13 @@
 import { z } from "zod";
 import type { FeatureDeps } from "../../feature/feature.ts";
 import { defineRoute, jsonResponse } from "../../server/route.ts";
-import { anyJson } from "../../server/schemas.ts";
+import { isKeptText, keptJson } from "../../server/schemas.ts";
 import { WORKBENCH_LIMITS } from "../limits.ts";
 import { UserSettings } from "../user-settings.ts";
 
-/** JSON that every catalog keeps as it is. */
-function isKept(value: unknown): boolean {
-  if (typeof value === "string") return value.isWellFormed() && !value.includes("\0");
-  if (typeof value === "number") return Number.isFinite(value);
-  if (typeof value !== "object" || value === null) return true;
-  return Object.entries(value).every(([key, inner]) => isKept(key) && isKept(inner));
-}
-
 const settings = z
-  .record(z.string(), anyJson.refine(isKept, "texts are Unicode without NUL, and numbers within the range of a double"))
-  .refine((value) => Object.keys(value).every(isKept), "names are Unicode without NUL");
+  .record(z.string(), keptJson)
+  .refine((value) => Object.keys(value).every(isKeptText), "names are Unicode without NUL");
 const body = z.object({ settings: z.record(z.string(), z.unknown()) });
 const PATH = "/v1/auth/settings";
 const common = { role: "read", tag: "Workbench" } as const;
