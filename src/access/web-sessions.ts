@@ -111,7 +111,7 @@ export const changePasswordRoute = defineRoute({
       // A token is worth less than the password of whoever made it.
       if (kind === "api_token") throw new EngineError("forbidden", "a token cannot change a password: sign in");
       if (kind !== "session" || userId === undefined) {
-        throw new EngineError("conflict", "you have no password here that could be changed");
+        throw new EngineError("conflict", "only users who signed in with a password kept on this server can change it");
       }
       const { current_password: current, new_password: password } = call.json;
       const verified = await signIn.check(subject, current, call.clientAddress);

@@ -301,8 +301,8 @@ async function askerOf(
 function notOfOwnPage(): EngineError {
   return new EngineError(
     "forbidden",
-    "this is for pages of this server: browsers say so themselves (Sec-Fetch-Site, Origin), and where they say nothing " +
-      "a page says X-Engine-Web: 1",
+    "only pages of this server may call this: the request needs Sec-Fetch-Site: same-origin, an Origin of this server, " +
+      "or, without either header, X-Engine-Web: 1",
   );
 }
 

@@ -386,10 +386,13 @@ describe("the command line", () => {
     writeFileSync(path, "[]");
     expect(await failed("ann", "import", path)).toEqual([
       2,
-      expect.stringContaining("holds no dashboard: it is no JSON object"),
+      expect.stringContaining(`${path} is not a dashboard file: expected a JSON object`),
     ]);
     writeFileSync(path, '{"id":"7","name":"x"}');
-    expect(await failed("ann", "import", path)).toEqual([2, expect.stringContaining("7 is no id of a dashboard")]);
+    expect(await failed("ann", "import", path)).toEqual([
+      2,
+      expect.stringContaining("7 is not a dashboard id: expected a UUID"),
+    ]);
     expect(await failed("ann", "import", path, "--new", "--id", MISSING)).toEqual([
       2,
       expect.stringContaining("--new"),

@@ -125,7 +125,7 @@ export class Renewals {
       return keyring && open(keyring, subjectOf(id), sealed);
     } catch (error) {
       if (!(error instanceof CannotOpen)) throw error;
-      log.warn({ webSession: id, reason: error.message }, "the refresh token of a browser's session does not open");
+      log.warn({ webSession: id, reason: error.message }, "cannot decrypt the refresh token of a browser session");
       return undefined;
     }
   }
@@ -134,10 +134,7 @@ export class Renewals {
   async #wait(session: RenewableSession, reason: string, replaced?: Envelope): Promise<StoredIssued> {
     const { records, log } = this.#options;
     const { issuer } = session.issued;
-    log.warn(
-      { issuer, reason, webSession: session.id },
-      "an issuer could not be asked about one who signed in with it",
-    );
+    log.warn({ issuer, reason, webSession: session.id }, "could not renew a browser session with its issuer");
     const next = { asking_until_ms: { nowPlusMs: ASKED_AGAIN_MS }, ...columnsOf(replaced) };
     await records.transact([change(session.id, next)]);
     return believed(session);
@@ -145,7 +142,7 @@ export class Renewals {
 
   async #end({ id, caller, issued: { issuer } }: RenewableSession, why: string, from: From): Promise<undefined> {
     const { records, audit, log } = this.#options;
-    log.info({ issuer, why, user: caller.subject }, "a browser's session was ended by the issuer");
+    log.info({ issuer, reason: why, user: caller.subject }, "browser session ended");
     const origin = { ...from, caller };
     const details = { issuer, why };
     await records.transact([

@@ -87,7 +87,7 @@ export class WebSessions implements TokenBackend {
     ]);
     if (formerHash !== undefined) this.#options.onRevoked();
     // Whoever vouches has ended in this very moment.
-    if (!outcome.done) throw unauthorized("what you signed in with is not valid any more");
+    if (!outcome.done) throw unauthorized("sign-in failed: the user or token was deleted; sign in again");
     await this.#sweep();
     return cookie;
   }

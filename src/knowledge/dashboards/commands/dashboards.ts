@@ -82,7 +82,7 @@ type ExportFlags = ApiFlags & { output?: string };
 function registerExport(group: Command, context: CliContext): void {
   const command = group
     .command("export")
-    .description("Print a dashboard as JSON that can be imported; its versions stay behind.")
+    .description("Print a dashboard as JSON for import, without its version history.")
     .argument("<dashboard>", "id or name of the dashboard")
     .option("--output <file>", "file to write it to (default: standard output)");
   withExamples(withApiFlags(command), [
@@ -117,8 +117,8 @@ function registerImport(group: Command, context: CliContext): void {
   const command = group
     .command("import")
     .description(
-      "Make a dashboard of a file that export wrote. It takes the place of the one with the file's id, which keeps its " +
-        "earlier versions; where there is none, it is made with that id.",
+      "Create or replace a dashboard from an exported file. The dashboard with the file's id is replaced and keeps its " +
+        "earlier versions; if there is none, one is created with that id.",
     )
     .argument("<file>", "the file; - is standard input")
     .option("--id <id>", "id of the dashboard, in the place of the file's")
@@ -133,7 +133,7 @@ async function importOne(context: CliContext, file: string, flags: ImportFlags):
   const { id: fileId, ...content } = await contentOf(context, file);
   const id = flags.new === true ? undefined : (flags.id ?? fileId);
   if (id !== undefined && (typeof id !== "string" || !UUID.test(id))) {
-    throw new CliError(`${fieldText(id)} is no id of a dashboard, which is a UUID`, EXIT.usage);
+    throw new CliError(`${fieldText(id)} is not a dashboard id: expected a UUID`, EXIT.usage);
   }
   const target = await targetOf(context, flags);
   const before = id === undefined ? undefined : await findAt(context, target, dashboardPath(id));
@@ -152,10 +152,10 @@ async function contentOf(context: CliContext, file: string): Promise<Json> {
   const text = await textOf(context, file);
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error("it is no JSON object");
+    if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error("expected a JSON object");
     return Object.fromEntries(Object.entries(value).filter(([field]) => !SERVER_FIELDS.has(field)));
   } catch (error) {
-    throw new CliError(`${file} holds no dashboard: ${messageOf(error)}`, EXIT.usage, { cause: error });
+    throw new CliError(`${file} is not a dashboard file: ${messageOf(error)}`, EXIT.usage, { cause: error });
   }
 }
 
