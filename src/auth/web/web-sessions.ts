@@ -117,7 +117,10 @@ export class WebSessions implements TokenBackend {
 
   /** Those of the caller, the one that was used last first. */
   async list(caller: Caller): Promise<WebSession[]> {
-    const sql = `SELECT * FROM web_sessions w WHERE principal = ? AND ${LASTS} ORDER BY last_used_at_ms DESC, id LIMIT ?`;
+    // The list shows neither the hash nor the sealed refresh token.
+    const sql =
+      "SELECT id, voucher, address, user_agent, created_at_ms, last_used_at_ms, ends_at_ms FROM web_sessions w " +
+      `WHERE principal = ? AND ${LASTS} ORDER BY last_used_at_ms DESC, id LIMIT ?`;
     const rows = await this.#options.records.rows(sql, [principalOf(caller), ...this.#lasts(), MOST]);
     return rows.map(toWebSession);
   }
