@@ -31,8 +31,12 @@ export function readPage(text: string): TrinoPage {
   return page.parse(parseExactly(text));
 }
 
-/** No number of fewer digits loses any as a number of JavaScript. */
-const LONG_NUMBER = /\d{16}/;
+/**
+ * A number that begins with a run of 16 digits: every integer beyond 2^53 has as many. May be a false positive, never a
+ * false negative: in an object of JSON a number follows one of these characters. Doubles seldom begin so: their digits
+ * are those of a fraction.
+ */
+const LONG_NUMBER = /[[,:\s]-?\d{16}/;
 
 /** Integers that JavaScript has no number for come as texts of all their digits. */
 function parseExactly(text: string): unknown {
