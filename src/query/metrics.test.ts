@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { ANONYMOUS } from "../auth/caller.ts";
 import { createMetrics } from "../core/metrics.ts";
 import { createQueryHarness } from "./query.test-kit.ts";
 
@@ -36,6 +37,35 @@ test("metrics tell where the time of queries went, what they read and left out, 
       expect(text.split("\n")).toContain(line);
     }
     expect(text).not.toMatch(/^engine_query_held_snapshot /m);
+  } finally {
+    await harness.close();
+  }
+});
+
+test("a check counts as running until it is over", async () => {
+  const metrics = createMetrics();
+  const harness = createQueryHarness({ service: { metrics }, pool: { children: 2 } });
+  const running = async (): Promise<string | undefined> =>
+    /^engine_queries_running (\d+)$/m.exec(await metrics.registry.metrics())?.[1];
+  try {
+    expect(await running()).toBe("0");
+    const { catalog } = harness;
+    const resolve = catalog.resolve.bind(catalog);
+    const [reached, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    catalog.resolve = async (...asked) => {
+      catalog.resolve = resolve;
+      reached.resolve();
+      await held.promise;
+      return await resolve(...asked);
+    };
+    const asked = { caller: ANONYMOUS, database: "default", language: "sql", requestId: "r" } as const;
+    const checking = harness.service.check({ ...asked, text: "SELECT 1", signal: new AbortController().signal });
+    await reached.promise;
+    expect(await harness.rows("SELECT 1 AS n")).toEqual([{ n: 1 }]);
+    expect(await running()).toBe("1");
+    held.resolve();
+    expect((await checking).diagnostics).toEqual([]);
+    expect(await running()).toBe("0");
   } finally {
     await harness.close();
   }

@@ -1,11 +1,11 @@
-import { Counter, Gauge, Histogram } from "prom-client";
+import { Counter, Histogram } from "prom-client";
 import { LATENCY_SECONDS } from "../core/metric-buckets.ts";
 import { metricSet } from "../core/metric-set.ts";
 import { WatchedGauge } from "../core/watched-gauge.ts";
 
 /** Queries by what became of them, and what they take of the machine. */
 export const QUERY_METRICS = metricSet((registers) => ({
-  queriesRunning: new Gauge({ name: "engine_queries_running", help: "Queries running now.", registers }),
+  queriesRunning: new WatchedGauge({ name: "engine_queries_running", help: "Queries running now.", registers }),
   queryDuration: new Histogram({
     name: "engine_query_duration_seconds",
     help: "Time of one query by outcome: `ok` or an error code.",

@@ -127,6 +127,7 @@ class Queries {
   #watch({ pool, totalMemoryBytes, ...options }: QueryServiceOptions): void {
     const metrics = QUERY_METRICS.of(options.metrics);
     const admission = this.#admission;
+    metrics.queriesRunning.watch({}, () => admission.state.inFlight);
     metrics.queriesWaiting.watch({ for: "memory" }, () => admission.state.waiting);
     metrics.queriesWaiting.watch({ for: "process" }, () => pool.state().waiting);
     metrics.queryMemoryReserved.watch({}, () => admission.state.reservedBytes);
@@ -174,7 +175,6 @@ class Queries {
     const permit = this.#admission.enter({ tenant: tenantOf(request), memoryBytes: budget.memoryBytes });
     const startedMs = clock.monotonicMs();
     let outcome = "ok";
-    metrics.queriesRunning.set(this.#admission.state.inFlight);
     try {
       return await this.#follow(request, (signal, trace) =>
         this.#runBounded({ request: { ...request, signal }, budget, permit, trace }),
@@ -185,7 +185,6 @@ class Queries {
       throw error;
     } finally {
       permit.leave();
-      metrics.queriesRunning.set(this.#admission.state.inFlight);
       metrics.queryDuration.observe({ outcome }, (clock.monotonicMs() - startedMs) / 1000);
     }
   }
@@ -257,12 +256,10 @@ class Queries {
 
   /** Takes the place and the memory of a query; its time, and who waits for it, are for the caller to say. */
   async convert(conversion: Conversion): Promise<Converted> {
-    const { pool, metrics } = this.#options;
+    const { pool } = this.#options;
     const { signal } = conversion;
     const budget = loweredBudget(this.#options, conversion.budget);
     const permit = this.#admission.enter({ tenant: tenantOf(conversion), memoryBytes: budget.memoryBytes });
-    const { queriesRunning } = QUERY_METRICS.of(metrics);
-    queriesRunning.set(this.#admission.state.inFlight);
     try {
       await permit.reserve(signal);
       // Of files on this machine it takes long only where there is much of it: then it waits for its turn among such.
@@ -282,7 +279,6 @@ class Queries {
       }
     } finally {
       permit.leave();
-      queriesRunning.set(this.#admission.state.inFlight);
     }
   }
 
