@@ -198,6 +198,29 @@ describe("extents", () => {
     expect(await failureOf(fetchWith(extent.sizeBytes - 1))).toMatchObject({ code: "budget_exceeded" });
     expect(readdirSync(folder)).toEqual(["store"]);
   });
+
+  test("of a sample are told of as they are found or come, and no others", async () => {
+    const extents = await addExtents(10);
+    const sampled = async (from: ExtentFetcher): Promise<{ read: string[]; ready: string[] }> => {
+      const ready: string[] = [];
+      const fetched = await from.fetch([tableOf(extents)], {
+        signal: never,
+        budget: new ReadBudget(35 * KIB),
+        mayBePartial: true,
+        onReady: (extent) => ready.push((extent as PlannedExtent).id),
+      });
+      const read = fetched.tables.flatMap((table) => table.extents).map(({ id }) => id);
+      fetched.release();
+      return { read: read.sort(), ready: ready.sort() };
+    };
+    // The first by the SHA-256 of their ids.
+    const first = ["e4", "e5", "e9"];
+    expect(await sampled(fetcherOver(local))).toEqual({ read: first, ready: first });
+    // Of a cache that has them all no byte is charged.
+    (await fetcher.fetch([tableOf(extents)], { signal: never, budget: new ReadBudget(Infinity) })).release();
+    const all = extents.map(({ id }) => id);
+    expect(await sampled(fetcher)).toEqual({ read: all, ready: all });
+  });
 });
 
 describe("a query", () => {

@@ -93,7 +93,7 @@ async function fetchThrough(
 ): Promise<Fetched> {
   const { budget } = request;
   await cache.open();
-  const sampled = request.mayBePartial === true && mayExceed(budget, tables);
+  const sampled = request.mayBePartial === true && !budget.fits(bytesToOpen(tables));
   if (sampled) return await fetchSample(cache, tables, request);
   budget.check(certainBytes(cache, tables));
   // One that fails ends the others; those of other queries go on.
@@ -122,11 +122,6 @@ async function fetchThrough(
   }
 }
 
-/** Whether they are more than the budget, if all of each had to be requested. */
-function mayExceed(budget: ReadBudget, tables: readonly FetchTable[]): boolean {
-  return !budget.fits(tables.flatMap(neededOf).reduce((total, { extent }) => total + extent.sizeBytes, 0));
-}
-
 /**
  * The extents in the order of a sample, each after the one before it was charged, until one does not fit. A few are under
  * way at a time, so some beyond that one may be read in vain, within the budget.
@@ -134,9 +129,9 @@ function mayExceed(budget: ReadBudget, tables: readonly FetchTable[]): boolean {
 async function fetchSample(
   cache: ExtentCache,
   tables: readonly FetchTable[],
-  { budget, signal }: FetchRequest,
+  { budget, signal, onReady }: FetchRequest,
 ): Promise<Fetched> {
-  const ordered = tables.flatMap(neededOf).toSorted(bySample);
+  const ordered = inSampleOrder(tables.flatMap(neededOf));
   const leases = new Map<string, Lease>();
   const turns = new Semaphore(EXTENTS_PER_QUERY);
   const charge = (sizeBytes: number): void => budget.charge(sizeBytes);
@@ -151,6 +146,7 @@ async function fetchSample(
       if (place >= end) return;
       try {
         leases.set(extent.id, await cache.acquire(extent, { columns, signal, charge }));
+        onReady?.(extent);
       } catch (error) {
         if (budgetOf(error) === undefined) throw error;
         if (place < end) refusal = error;
@@ -175,12 +171,9 @@ async function fetchSample(
 }
 
 /** By a hash of the id, in which neither the time of an extent nor its size has a part. */
-function bySample(a: Needed, b: Needed): number {
-  return sampleKey(a) < sampleKey(b) ? -1 : 1;
-}
-
-function sampleKey({ extent: { id } }: Needed): string {
-  return createHash("sha256").update(id).digest("hex");
+function inSampleOrder(needed: readonly Needed[]): Needed[] {
+  const keyed = needed.map((one) => ({ one, key: createHash("sha256").update(one.extent.id).digest("hex") }));
+  return keyed.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ one }) => one);
 }
 
 type Kept = { table: FetchTable; leftOut: number };
@@ -221,7 +214,7 @@ async function openInPlace(store: ObjectStore, tables: readonly FetchTable[], re
   const { budget, signal, onReady } = request;
   const pathOf = (extent: PlannedExtent): string => store.localPath?.(extent.key) ?? "";
   const needed = tables.flatMap(neededOf);
-  const wholeBytes = needed.reduce((total, { extent }) => total + extent.sizeBytes, 0);
+  const wholeBytes = bytesToOpen(tables);
   // Footers are read only where it makes a difference: they are many, and DuckDB reads them again.
   if (budget.fits(wholeBytes)) budget.charge(wholeBytes);
   else if (request.mayBePartial === true) return await openSample(tables, pathOf, request);
@@ -234,14 +227,16 @@ async function openInPlace(store: ObjectStore, tables: readonly FetchTable[], re
 async function openSample(
   tables: readonly FetchTable[],
   pathOf: (extent: PlannedExtent) => string,
-  { budget, signal }: FetchRequest,
+  { budget, signal, onReady }: FetchRequest,
 ): Promise<Fetched> {
-  const ordered = tables.flatMap(neededOf).toSorted(bySample);
+  const ordered = inSampleOrder(tables.flatMap(neededOf));
   const sizes = await sizesOf(ordered, pathOf, signal);
   let end = 0;
   while (end < ordered.length && budget.fits(sizes[end] ?? 0)) budget.charge(sizes[end++] ?? 0);
   if (end === 0) budget.check(sizes[0] ?? 0);
-  const kept = withExtents(tables, new Set(ordered.slice(0, end).map(({ extent }) => extent.id)));
+  const sample = ordered.slice(0, end);
+  for (const { extent } of sample) onReady?.(extent);
+  const kept = withExtents(tables, new Set(sample.map(({ extent }) => extent.id)));
   const extents = kept.flatMap(({ table }) => neededOf(table)).map(({ extent }) => localExtent(extent, pathOf(extent)));
   return { tables: resolvedSample(kept, extents), cacheHits: 0, dropMissing: () => false, release: () => {} };
 }
