@@ -104,10 +104,8 @@ export class EngineRegistry implements QueryEngines {
 
   /** Throws `not_found`, and which there are. */
   async find(name: string): Promise<NamedEngine> {
-    const isName = !name.includes("\0");
-    const sql = "SELECT * FROM query_engines WHERE name = ?";
-    const [row] = isName ? await this.#options.records.rows(sql, [name]) : [];
-    if (row !== undefined) return toEngine(row);
+    const engine = await this.#lookUp(name);
+    if (engine !== undefined) return engine;
     throw await this.#notFound(name);
   }
 
@@ -144,10 +142,16 @@ export class EngineRegistry implements QueryEngines {
   }
 
   async cancel(name: string, queryId: string): Promise<void> {
-    const isThere = (await this.names()).includes(name);
-    if (!isThere) return;
+    const engine = await this.#lookUp(name);
+    if (engine === undefined) return;
     const origin = { caller: { subject: "engine", kind: "internal" } as const, address: "", requestId: "" };
-    await (await this.#open(await this.find(name), origin)).cancel(queryId);
+    await (await this.#open(engine, origin)).cancel(queryId);
+  }
+
+  async #lookUp(name: string): Promise<NamedEngine | undefined> {
+    if (name.includes("\0")) return undefined;
+    const [row] = await this.#options.records.rows("SELECT * FROM query_engines WHERE name = ?", [name]);
+    return row === undefined ? undefined : toEngine(row);
   }
 
   async #open(engine: NamedEngine, origin: Origin): Promise<EnginePort> {
