@@ -5,7 +5,7 @@ import { defineRoute, jsonResponse } from "../../server/route.ts";
 import { nameSchemas } from "../../server/schema-names.ts";
 import { QUERY_LANGUAGES } from "../contract/query.ts";
 import type { QueryDeps } from "./deps.ts";
-import { checkInput } from "./query-input.ts";
+import { checkInput, paramsField } from "./query-input.ts";
 import { SQL_ERRORS } from "./sql-errors.ts";
 
 const place = z.object({
@@ -48,9 +48,6 @@ const checkBody = z.object({
 
 nameSchemas({ QueryCheck: checkBody });
 
-const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
-const parameter = z.union([scalar, z.array(scalar)]);
-
 export const checkQueryRoute = defineRoute({
   role: "read",
   tag: "Query",
@@ -69,10 +66,7 @@ export const checkQueryRoute = defineRoute({
       query: z.string().describe("The text of one query."),
       language: z.enum(QUERY_LANGUAGES).optional().describe("`sql` unless given."),
       database: z.string().optional().describe("`default` unless given."),
-      params: z
-        .union([z.record(z.string(), parameter), z.array(parameter)])
-        .optional()
-        .describe("As of `POST /v1/query`."),
+      params: paramsField.describe("As of `POST /v1/query`."),
     }),
   },
   responses: [{ status: 200, description: "What was found.", type: "application/json", schema: checkBody }],

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { ownerOf } from "../../auth/owner.ts";
 import { EngineError } from "../../core/errors.ts";
+import { foldName } from "../../core/names.ts";
 import { requestHeaders } from "../../server/edge/forward-headers.ts";
 import { defineRoute, jsonResponse, type Call } from "../../server/route.ts";
 import { nameSchemas } from "../../server/schema-names.ts";
@@ -98,7 +99,7 @@ export const listQueriesRoute = defineRoute({
       (query) =>
         (scope === "all" || query.is_own) &&
         (state === undefined || query.state === state) &&
-        (database === undefined || query.database.toLowerCase() === database.toLowerCase()),
+        (database === undefined || foldName(query.database) === foldName(database)),
     );
     const running = all.filter((query) => query.state === "running");
     const ended = all.filter((query) => query.state === "ended");

@@ -1,4 +1,5 @@
 import { isUtf8 } from "node:buffer";
+import { z } from "zod";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import type { HttpRequest } from "../../io/http/http.ts";
 import type { QueryLanguage } from "../contract/query.ts";
@@ -6,6 +7,12 @@ import { addParameters, type ParameterValue } from "../parse/parameters.ts";
 
 /** What a client sends to be run: a text, and values for its parameters. */
 export type QueryInput = { text: string; language: QueryLanguage; parameters: Map<string, ParameterValue> };
+
+const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
+const parameter = z.union([scalar, z.array(scalar)]);
+
+/** `params` of a JSON body. */
+export const paramsField = z.union([z.record(z.string(), parameter), z.array(parameter)]).optional();
 
 const HEADER = "x-engine-param-";
 

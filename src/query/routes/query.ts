@@ -12,7 +12,7 @@ import { defineRoute, type Call, type RouteResponse } from "../../server/route.t
 import { QUERY_LANGUAGES } from "../contract/query.ts";
 import { RENDER_HEADER, renderHeader } from "../stream/render.ts";
 import type { QueryDeps } from "./deps.ts";
-import { jsonInput, queryInput, textInput, type QueryInput } from "./query-input.ts";
+import { jsonInput, paramsField, queryInput, textInput, type QueryInput } from "./query-input.ts";
 import { checkMaySend } from "../engines/remote-queries.ts";
 import { databaseNotFound } from "../../auth/name-not-found.ts";
 import { QUERY_ID_HEADER, queryIdHeader } from "./query-id.ts";
@@ -31,9 +31,6 @@ function answer(format: ResultFormat, description: string): RouteResponse {
   };
   return { status: 200, description, type: RESULT_FORMATS[format].mediaType, headers };
 }
-
-const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
-const parameter = z.union([scalar, z.array(scalar)]);
 
 const PARAMETERS =
   "Values for `$name`, `$1` and `?` in the text come in headers `X-Engine-Param-<name>`, each like a quoted literal.";
@@ -107,10 +104,7 @@ export const queryRoute = defineRoute({
     jsonSchema: z.strictObject({
       query: z.string().describe("The text of one query."),
       language: z.enum(QUERY_LANGUAGES).optional().describe("`sql` unless given."),
-      params: z
-        .union([z.record(z.string(), parameter), z.array(parameter)])
-        .optional()
-        .describe("Values by name, or of `$1`, `$2` and `?`."),
+      params: paramsField.describe("Values by name, or of `$1`, `$2` and `?`."),
     }),
   },
   errors: [
