@@ -25,7 +25,7 @@ import { lendFiles, type LentFiles } from "./scan/lend-files.ts";
 import { inputFolder, outputFolder } from "./scan/process-folders.ts";
 import type { Done, RunRequest, TranslatedText } from "./scan/protocol.ts";
 import type { QueryProcess } from "./scan/query-process.ts";
-import { bodyOf, checkedData, noBytes, saveResult } from "./stream/result-body.ts";
+import { bodyOf, checkedData, deliver, none } from "./stream/result-body.ts";
 import type { QueryFigures, QueryLog, QueryTrace } from "./system-tables/query-log.ts";
 import { writeSystemTables, type StagedWrite } from "./system-tables/rows.ts";
 import { SYSTEM_SCHEMA, type SystemTableFile } from "./system-tables/system-tables.ts";
@@ -265,7 +265,6 @@ export class Attempt {
 
   async #resultOf({ data, rows, isTruncated, columns, usage }: Done): Promise<QueryResult> {
     const { request, trace, reading } = this.#query;
-    const { saveTo, signal } = request;
     const own = checkedData(data, outputFolder(this.#child.folder));
     reading?.check();
     trace.add({ rows, ...usage });
@@ -279,9 +278,7 @@ export class Attempt {
       ...renderOf(this.#kql),
       ...(sample && { sample }),
     };
-    if (saveTo === undefined) return { ...answer, body: await bodyOf(own, signal) };
-    await saveResult(own, saveTo);
-    return { ...answer, body: noBytes() };
+    return { ...answer, body: await deliver(own, request) };
   }
 
   /** Has the process forget a query that will not run, so that it stays good for the next one. */
@@ -337,12 +334,10 @@ export class Attempt {
   }
 }
 
-async function* none(): AsyncGenerator<never> {}
-
 /** What the query process is to run for a KQL query. */
-function sqlOf(
+export function sqlOf(
   { translation }: KqlQuery,
-  { explain = false, exploring }: QueryRequest,
+  { explain = false, exploring }: Pick<QueryRequest, "explain" | "exploring"> = {},
 ): { text: string; translated: TranslatedText } {
   const { sql, macros } = translation;
   const isPart = translation.kind === "keys" || exploring !== undefined;
@@ -409,6 +404,7 @@ function bytesToRead({ tables }: QueryPlan): number {
   return tables.reduce((sum, { extents }) => sum + extents.reduce((all, extent) => all + extent.sizeBytes, 0), 0);
 }
 
-function unexpected(kind: string): Error {
+/** For an answer of the process that is not of the kind that was asked for. */
+export function unexpected(kind: string): Error {
   return new EngineError("query_failed", `the query process answered ${kind} out of turn`);
 }

@@ -1,5 +1,6 @@
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Clock } from "../core/clock.ts";
+import { sqlOf, unexpected } from "./attempt.ts";
 import { supervise } from "./budgets/supervision.ts";
 import type { Permit } from "./budgets/admission.ts";
 import type { QueryBudget } from "./budgets/budget.ts";
@@ -47,12 +48,10 @@ export async function checkIn(
   try {
     const { parameters, database, text } = request;
     const { memoryBytes } = tools.budget;
-    const translation = kql?.translation;
-    const written =
-      translation === undefined ? { text } : { text: translation.sql, translated: translatedOf(translation) };
+    const written = kql === undefined ? { text } : sqlOf(kql);
     const asked = { ...written, database, memoryBytes, ...(parameters !== undefined && { parameters }) };
     const needs = await child.ask({ kind: "parse", ...asked });
-    if (needs.kind !== "needs") throw new Error(`a query process answered with ${needs.kind}`);
+    if (needs.kind !== "needs") throw unexpected(needs.kind);
     isOpen = true;
     plan = await planQuery(catalog, request, needs, { clock });
     kql?.check(plan.tables);
@@ -60,9 +59,9 @@ export async function checkIn(
     isOpen = false;
     const { listed } = plan;
     const described = await child.ask({ kind: "describe", tables, listed, system: needs.system });
-    if (described.kind !== "described") throw new Error(`a query process answered with ${described.kind}`);
-    const columns = translation?.kind === "keys" ? undefined : described.columns;
-    return { diagnostics: [], columns, tables: tablesOf(plan, request) };
+    if (described.kind !== "described") throw unexpected(described.kind);
+    const columns = kql?.translation.kind === "keys" ? undefined : described.columns;
+    return { diagnostics: [], columns, tables: tablesOf(plan) };
   } catch (error) {
     if (isOpen && child.alive && !child.isCancelled) await child.ask({ kind: "drop" }).catch(() => {});
     const cause = supervision.reasonOf(error);
@@ -76,21 +75,16 @@ export async function checkIn(
 export function wrong(error: unknown, request: CheckRequest, plan?: QueryPlan): QueryCheck {
   const diagnostic = diagnosticOf(error, request, error instanceof KqlRefusal ? error.length : undefined);
   if (diagnostic === undefined) throw error;
-  return { diagnostics: [diagnostic], columns: undefined, tables: plan === undefined ? [] : tablesOf(plan, request) };
-}
-
-function translatedOf(translation: KqlQuery["translation"]) {
-  const { macros } = translation;
-  return translation.kind === "keys" ? { macros } : { macros, columns: translation.columns };
+  return { diagnostics: [diagnostic], columns: undefined, tables: plan === undefined ? [] : tablesOf(plan) };
 }
 
 function withoutRows({ name, columns, needed, visible }: TablePlan) {
   return { name, columns, needed, visible, extents: [], bareRows: 0 };
 }
 
-function tablesOf({ tables }: QueryPlan, { database }: CheckRequest): CheckedTable[] {
+function tablesOf({ tables }: QueryPlan): CheckedTable[] {
   return tables.map((table) => ({
-    database: table.label === table.name ? database : table.label.slice(0, -table.name.length - 1),
+    database: table.database,
     table: table.name,
     snapshot: table.snapshot,
     extents: table.extents.length,

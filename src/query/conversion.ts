@@ -1,10 +1,11 @@
 import { EngineError } from "../core/errors.ts";
+import { unexpected } from "./attempt.ts";
 import type { QueryBudget } from "./budgets/budget.ts";
 import type { Conversion, Converted } from "./contract/engines.ts";
 import { lendPaths } from "./scan/lend-files.ts";
 import { inputFolder, outputFolder } from "./scan/process-folders.ts";
 import type { QueryProcess } from "./scan/query-process.ts";
-import { bodyOf, checkedData, noBytes, saveResult } from "./stream/result-body.ts";
+import { checkedData, deliver } from "./stream/result-body.ts";
 
 /**
  * Has a process turn rows of another program into an answer. What that program has sent is read nowhere else: the
@@ -19,12 +20,10 @@ export async function converted(
   try {
     const paths = rows.paths.map((path) => lent.links.get(path) ?? path);
     const done = await child.ask({ kind: "convert", rows: { ...rows, paths }, format, memoryBytes, maxRows });
-    if (done.kind !== "done") throw new Error(`a query process answered with ${done.kind}`);
+    if (done.kind !== "done") throw unexpected(done.kind);
     const data = checkedData(done.data, outputFolder(child.folder));
     const answer = { rows: done.rows, isTruncated: done.isTruncated, columns: done.columns };
-    if (saveTo === undefined) return { ...answer, body: await bodyOf(data, signal) };
-    await saveResult(data, saveTo);
-    return { ...answer, body: noBytes() };
+    return { ...answer, body: await deliver(data, { saveTo, signal }) };
   } catch (error) {
     throw foreignFailure(error);
   } finally {

@@ -39,6 +39,7 @@ export type PlannedTable = TableShape & {
 };
 
 export type TablePlan = PlannedTable & {
+  database: string;
   /** As `EXPLAIN` names it. */
   label: string;
   tableId: number;
@@ -91,7 +92,19 @@ export async function planQuery(
     const needed = neededOf(table, need);
     const extents = pruned.extents.map((extent) => asInFile(shown, extent));
     const bounds = timeBounds(within, shape.columns);
-    const planned = { ...shape, label, tableId: table.id, needed, snapshot, visible, bounds, ...pruned, extents };
+    const database = need.database === undefined ? request.database : table.database;
+    const planned = {
+      ...shape,
+      database,
+      label,
+      tableId: table.id,
+      needed,
+      snapshot,
+      visible,
+      bounds,
+      ...pruned,
+      extents,
+    };
     tables.push(matching === undefined ? planned : ofExtents(planned, matching));
   }
   for (const { label, extents } of tables) checkReadable(label, extents);
@@ -115,9 +128,19 @@ function tailPlan(table: TableRecord, { extents }: TailedRows, visible: VisibleR
   const pruning = { total, byTime: none, byStats: none, byTop: none, byFilters: none, read: total };
   // Whoever gave the extents knows whether they can be read.
   const snapshot = Infinity;
-  const { id: tableId, name: label } = table;
+  const { id: tableId, name: label, database } = table;
   const widened = extents.map((extent) => asInFile(table, extent));
-  return { ...shapeOf(table), label, tableId, needed: undefined, snapshot, visible, extents: widened, pruning };
+  return {
+    ...shapeOf(table),
+    database,
+    label,
+    tableId,
+    needed: undefined,
+    snapshot,
+    visible,
+    extents: widened,
+    pruning,
+  };
 }
 
 /** Only rows of those extents, all of which are read: how many an extent has is not how many match. */

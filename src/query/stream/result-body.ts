@@ -19,14 +19,18 @@ export async function bodyOf(data: Spooled, signal: AbortSignal): Promise<AsyncI
   return "bytes" in data ? only(data.bytes) : readOnce(data.file, signal);
 }
 
-/** Makes an answer the file at that path. */
-export async function saveResult(data: Spooled, path: string): Promise<void> {
-  if ("bytes" in data) await writeFile(path, data.bytes, { flag: "wx", mode: 0o600 });
-  else await rename(data.file, path);
+/** Makes an answer the file at `saveTo`, whose body is then empty; without one it is the body itself. */
+export async function deliver(
+  data: Spooled,
+  { saveTo, signal }: { saveTo?: string | undefined; signal: AbortSignal },
+): Promise<AsyncIterable<Uint8Array>> {
+  if (saveTo === undefined) return await bodyOf(data, signal);
+  if ("bytes" in data) await writeFile(saveTo, data.bytes, { flag: "wx", mode: 0o600 });
+  else await rename(data.file, saveTo);
+  return none();
 }
 
-/** The body of an answer that was saved. */
-export async function* noBytes(): AsyncGenerator<never> {}
+export async function* none(): AsyncGenerator<never> {}
 
 async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   if (bytes.byteLength > 0) yield bytes;
