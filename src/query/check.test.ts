@@ -43,6 +43,21 @@ test("each table is said with its database", async () => {
   expect(elsewhere.tables).toMatchObject([{ database: "other", table: "t" }]);
 });
 
+test("the database that is meant without a name is checked before its first row, however it is spelled", async () => {
+  const empty = createQueryHarness();
+  Object.assign(empty.catalog, { database: () => Promise.resolve(undefined) });
+  try {
+    for (const database of ["default", "DEFAULT"]) {
+      const { diagnostics } = await empty.service.check(asked("SELECT name FROM system.tables", database));
+      expect([database, diagnostics]).toEqual([database, []]);
+    }
+    const refused = empty.service.check(asked("SELECT name FROM system.tables", "nosuch"));
+    await expect(refused).rejects.toMatchObject({ code: "database_not_found" });
+  } finally {
+    await empty.close();
+  }
+});
+
 test("a process that answers out of turn fails the query, not the server", async () => {
   const ask = () => Promise.resolve({ kind: "dropped" });
   const child = { folder, ask, alive: true, isCancelled: false } as unknown as QueryProcess;

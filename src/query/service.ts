@@ -26,6 +26,7 @@ import { converted } from "./conversion.ts";
 import { createExtentFetcher } from "./fetch/fetch.ts";
 import type { QueryAudit } from "./query-audit.ts";
 import { databaseNotFound } from "../auth/name-not-found.ts";
+import { isImpliedDatabase } from "./resolve/resolve-tables.ts";
 import type { ChildPool } from "./scan/child-pool.ts";
 import { watchedBody } from "./stream/watched-body.ts";
 import { QueryLog, type QueryTrace } from "./system-tables/query-log.ts";
@@ -286,8 +287,10 @@ class Queries {
   async check(request: CheckRequest): Promise<QueryCheck> {
     const { catalog, clock, pool } = this.#options;
     const { database, caller } = request;
-    const isKnown = mayUseDatabase(caller, database) && (database === "default" || (await catalog.database(database)));
-    if (isKnown === false || isKnown === undefined) throw await databaseNotFound(catalog, request);
+    const isKnown =
+      mayUseDatabase(caller, database) &&
+      (isImpliedDatabase(database) || (await catalog.database(database)) !== undefined);
+    if (!isKnown) throw await databaseNotFound(catalog, request);
     const budget = loweredBudget(this.#options, { wallMs: CHECK_WALL_MS });
     const permit = this.#admission.enter({ tenant: tenantOf(request), memoryBytes: budget.memoryBytes });
     const late = (): Error => budgetError("wall_clock_ms", budget.wallMs, budget.wallMs);

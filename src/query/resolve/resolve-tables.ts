@@ -46,12 +46,14 @@ async function foreignTable(catalog: Catalog, { caller }: Asker, need: NeededTab
   return resolution.tables[0];
 }
 
-/** The database that is meant where none is named: before its first row nobody made it. */
-const IMPLIED_DATABASE = "default";
+/** Whether it is the database that is meant where none is named: before its first row nobody made it. */
+export function isImpliedDatabase(name: string): boolean {
+  return foldName(name) === "default";
+}
 
 /** Whether the query asks for nothing that only a database has: the system's tables, lists, tables of other databases. */
 function mayBeAbsent({ database }: Asker, { tables, system, listings }: Needs): boolean {
-  return foldName(database) === IMPLIED_DATABASE && tables.length + system.length + listings.length > 0;
+  return isImpliedDatabase(database) && tables.length + system.length + listings.length > 0;
 }
 
 /** The names that a listing has for the caller. */

@@ -14,6 +14,7 @@ import { RENDER_HEADER, renderHeader } from "../stream/render.ts";
 import type { QueryDeps } from "./deps.ts";
 import { jsonInput, paramsField, queryInput, textInput, type QueryInput } from "./query-input.ts";
 import { checkMaySend } from "../engines/remote-queries.ts";
+import { isImpliedDatabase } from "../resolve/resolve-tables.ts";
 import { databaseNotFound } from "../../auth/name-not-found.ts";
 import { QUERY_ID_HEADER, queryIdHeader } from "./query-id.ts";
 import { SQL_ERRORS } from "./sql-errors.ts";
@@ -176,7 +177,8 @@ async function runOnEngine(
     throw new EngineError("invalid_parameter", message);
   }
   checkMaySend(caller);
-  if ((await catalog.database(database)) === undefined) throw await databaseNotFound(catalog, { caller, database });
+  const isKnown = isImpliedDatabase(database) || (await catalog.database(database)) !== undefined;
+  if (!isKnown) throw await databaseNotFound(catalog, { caller, database });
   const format = formatOf(preferredType(MEDIA_TYPES, request.header("accept")));
   const { wallMs, memoryBytes } = askedBudget(budget);
   const followed = { caller, address, queryId, requestId, database, text, signal: request.signal };
