@@ -214,7 +214,7 @@ class Queries {
 
   /** Keeps the query among those that run until its answer is read, and writes down what became of it. */
   async #follow<A extends Followable>(
-    query: FollowedQuery & Pick<QueryRequest, "saveTo">,
+    query: FollowedQuery & Pick<QueryRequest, "saveTo" | "runOnBy">,
     work: (signal: AbortSignal, trace: QueryTrace) => Promise<A>,
   ): Promise<A> {
     const { audit, metrics } = this.#options;
@@ -240,17 +240,21 @@ class Queries {
   }
 
   /** A query that reads more than it may is told where else it can run. */
-  async #pointingElsewhere(error: unknown, { caller }: FollowedQuery): Promise<unknown> {
+  async #pointingElsewhere(
+    error: unknown,
+    { caller, runOnBy }: FollowedQuery & Pick<QueryRequest, "runOnBy">,
+  ): Promise<unknown> {
     const { engineNames, log } = this.#options;
-    const mayBeSent = budgetOf(error)?.name === "object_store_bytes" && caller.databases === undefined;
-    if (!(error instanceof EngineError) || !mayBeSent || engineNames === undefined) return error;
+    const mayBeSent = runOnBy !== undefined && caller.databases === undefined;
+    const isTooLarge = budgetOf(error)?.name === "object_store_bytes";
+    if (!(error instanceof EngineError) || !isTooLarge || !mayBeSent || engineNames === undefined) return error;
     try {
       const names = await engineNames();
       if (names.length === 0) return error;
-      const hint = `a query engine can take it, in its own SQL: send it with X-Engine-Run-On: ${names.join(" or ")}`;
-      return new EngineError(error.code, error.message, { ...error.details, hint });
+      const hint = `a query engine can take it, in its own SQL: send it with ${runOnBy}: ${names.join(" or ")}`;
+      return new EngineError(error.code, `${error.message}; ${hint}`, { ...error.details, hint });
     } catch (failure) {
-      log.warn({ err: failure }, "it is not known which query engines there are");
+      log.warn({ err: failure }, "cannot list the query engines; the error has no hint");
       return error;
     }
   }

@@ -19,6 +19,8 @@ const KEY = Buffer.alloc(32, 7).toString("base64");
 
 let services: CalledServices<Who>;
 let trino: ScriptedTrino;
+/** How a query was answered before anything was ingested. */
+let beforeFirstRow: number;
 
 beforeAll(async () => {
   trino = await scriptedTrino();
@@ -32,8 +34,6 @@ beforeAll(async () => {
   );
   await services.limit("limited", "write", ["default"], "admin");
   await services.limit("limitedAdmin", "admin", ["default"], "admin");
-  const headers = { "X-Table": "events", "Content-Type": "application/x-ndjson" };
-  await services.send("writer", "POST", "/v1/ingest", ndjson([{ n: 1 }, { n: 2 }]), headers);
   const made = await services.json("admin", "POST", ENGINES, {
     name: "trino",
     kind: "trino",
@@ -41,6 +41,10 @@ beforeAll(async () => {
     catalog: "lake",
   });
   expect(made).toMatchObject({ httpStatus: 201, name: "trino", user: null, credential_id: null });
+  trino.answers.set("SELECT answer", ANSWER);
+  beforeFirstRow = (await run("reader", "SELECT answer", { "X-Database": "DEFAULT" })).status;
+  const headers = { "X-Table": "events", "Content-Type": "application/x-ndjson" };
+  await services.send("writer", "POST", "/v1/ingest", ndjson([{ n: 1 }, { n: 2 }]), headers);
 }, 120_000);
 afterEach(() => {
   trino.requests.length = 0;
@@ -175,6 +179,42 @@ test("what an engine cannot take is refused before anything is sent", async () =
   const missing = { query: "q", run_on: "trino", publish: ["default.nosuch"] };
   expect(await services.json("writer", "POST", "/v1/exports", missing)).toMatchObject({ httpStatus: 404 });
   expect(trino.requests).toEqual([]);
+});
+
+test("the database that is meant without a name is there before its first row", () => {
+  expect(beforeFirstRow).toBe(200);
+});
+
+test("a query that reads more than it may says how to send it to an engine, where that can be done", async () => {
+  const refused = /^the query reads \d+ bytes from the object store, and its budget is 0 bytes/;
+  const hint = (by: string) => `a query engine can take it, in its own SQL: send it with ${by}: trino`;
+  const headers = { "X-Engine-Max-Object-Store-Bytes": "0" };
+  const said = async (answer: Promise<Response>): Promise<Json> =>
+    ((await (await answer).json()) as { error: Json }).error;
+  const sql = "SELECT max(n) AS n FROM events";
+  const posted = await said(services.send("reader", "POST", "/v1/query", sql, headers));
+  expect(posted).toMatchObject({ code: "budget_exceeded", hint: hint("X-Engine-Run-On") });
+  expect(posted["message"]).toMatch(refused);
+  expect(posted["message"]).toMatch(
+    /; a query engine can take it, in its own SQL: send it with X-Engine-Run-On: trino$/,
+  );
+
+  const path = `/v1/query?q=${encodeURIComponent(sql)}`;
+  for (const answer of [
+    services.send("reader", "GET", path, undefined, headers),
+    services.send("limited", "POST", "/v1/query", sql, headers),
+  ]) {
+    const other = await said(answer);
+    expect(other["code"]).toBe("budget_exceeded");
+    expect(other).not.toHaveProperty("hint");
+    expect(other["message"]).toMatch(/and its budget is 0 bytes$/);
+  }
+
+  const asked = { query: sql, budgets: { max_object_store_bytes: 0 } };
+  const { id } = await services.json("reader", "POST", "/v1/exports", asked);
+  const exported = () => services.json("reader", "GET", `/v1/exports/${String(id)}`);
+  await eventually(async () => (await exported())["status"] === "failed");
+  expect((await exported())["error"]).toContain(`; ${hint("run_on")}`);
 });
 
 test("an answer that is too large is refused, and the query there is ended", async () => {

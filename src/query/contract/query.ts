@@ -60,6 +60,8 @@ export type QueryRequest = {
   tailing?: TailedRows;
   /** Only of this program: see `explore/`. */
   exploring?: ExploredRows;
+  /** How whoever asks can name a query engine for the text instead: a refusal for what it would read says so. */
+  runOnBy?: "X-Engine-Run-On" | "run_on" | undefined;
   /** Aborted when the client leaves: the query is killed and everything it holds is freed. */
   signal: AbortSignal;
 };

@@ -214,7 +214,7 @@ async function runQuery(
   };
   const request = { caller: owner, database, text, language, budget, requestId: id, signal };
   try {
-    return await query.run({ ...request, format: "parquet", saveTo });
+    return await query.run({ ...request, format: "parquet", saveTo, runOnBy: "run_on" });
   } catch (error) {
     throw error instanceof EngineError ? failureOf(error, attempt) : error;
   }

@@ -272,6 +272,7 @@ async function run(
     budget: askedBudget(budget),
     requestId,
     queryId,
+    runOnBy: request.method === "POST" ? "X-Engine-Run-On" : undefined,
     signal: request.signal,
   });
   const headers: Record<string, string> = {
