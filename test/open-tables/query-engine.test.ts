@@ -125,8 +125,7 @@ test("an answer without rows has columns, and what gives none is no query", asyn
 
 test("who is limited to databases sends nothing, and adds nothing", async () => {
   trino.answers.set("SELECT answer", ANSWER);
-  const sees =
-    "your token is limited to databases, and a query engine sees with its own: it takes a token for all databases";
+  const sees = "query engines read with their own credential: use a token that is not limited to databases";
   for (const who of ["limited", "limitedAdmin"] as const) {
     expect(await refusal(run(who, "SELECT answer"))).toEqual([403, "forbidden", sees]);
     const asked = { query: "SELECT answer", run_on: "trino" };
@@ -161,7 +160,7 @@ test("what an engine cannot take is refused before anything is sent", async () =
     [
       { query: "q", publish: ["events"] },
       400,
-      "publish: only with run_on; a query here reads what is not published too",
+      "publish needs run_on: queries on this server read unpublished rows anyway",
     ],
     [
       { query: "q", run_on: "trino", language: "kql" },
@@ -288,9 +287,13 @@ test("an engine with a credential is shown it, over https or on this machine, an
     [
       { url: "http://trino.example.com", credential_id: id },
       400,
-      /^url: accepted is https where there is a credential$/,
+      /^url: must be https, because a credential is sent to it$/,
     ],
-    [{ url: "http://127.0.0.1.example.com", credential_id: id }, 400, /^url: accepted is https/],
+    [
+      { url: "http://127.0.0.1.example.com", credential_id: id },
+      400,
+      /^url: must be https, because a credential is sent to it$/,
+    ],
     [{ url: "https://user:pass@trino.example.com" }, 400, /^url: accepted is/],
     [{ url: "https://trino.example.com/path" }, 400, /^url: accepted is/],
     [{ url: "ftp://trino.example.com" }, 400, /^url: accepted is/],

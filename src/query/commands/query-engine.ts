@@ -22,7 +22,7 @@ const ENGINES = "/v1/admin/query-engines";
 export const register: RegisterCommand = (program, context) => {
   const group = program
     .command("query-engine")
-    .description("Name the query engines of others to which big queries are sent. Needs the role admin.");
+    .description("Register external query engines for large queries. Needs the role admin.");
   registerAdd(group, context);
   registerList(group, context);
   registerTest(group, context);
@@ -35,11 +35,11 @@ function registerAdd(group: Command, context: CliContext): void {
   const command = group
     .command("add")
     .description("Name a query engine.")
-    .argument("<name>", "how it is called from now on")
+    .argument("<name>", "name to register it under")
     .option("--kind <kind>", "which program it is", "trino")
     .requiredOption("--url <url>", "its address, without a path; https where there is a credential")
     .requiredOption("--catalog <catalog>", "its catalog of the tables of this server; see engine open trino")
-    .option("--user <user>", "who this program is there (else who the credential says, or engine)")
+    .option("--user <user>", "user name to send (default: the credential's, else engine)")
     .option("--credential-id <id>", "stored credential to show there, of the kind basic, pat or api_key");
   withExamples(withApiFlags(command), [
     "engine query-engine add trino --url http://127.0.0.1:8080 --catalog lake",
@@ -91,7 +91,7 @@ function registerTest(group: Command, context: CliContext): void {
 function registerRemove(group: Command, context: CliContext): void {
   const command = group
     .command("remove")
-    .description("Forget a query engine; what it runs now runs on.")
+    .description("Remove a query engine; queries already running on it continue.")
     .argument("<name>", "name of the query engine");
   withExamples(withApiFlags(command), ["engine query-engine remove trino"]).action(
     context.action(async (name: string, flags: ApiFlags) => {

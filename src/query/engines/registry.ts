@@ -182,7 +182,7 @@ export class EngineRegistry implements QueryEngines {
 function checkPlace({ url, credentialId }: NewEngine): void {
   const { protocol, hostname } = new URL(url);
   if (credentialId === undefined || protocol === "https:" || LOOPBACK.test(hostname)) return;
-  throw new EngineError("bad_request_body", "url: accepted is https where there is a credential");
+  throw new EngineError("bad_request_body", "url: must be https, because a credential is sent to it");
 }
 
 function toEngine(row: RecordRow): NamedEngine {

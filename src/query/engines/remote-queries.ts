@@ -120,6 +120,6 @@ export function checkMaySend({ databases }: Pick<Caller, "databases">): void {
   if (databases === undefined) return;
   throw new EngineError(
     "forbidden",
-    "your token is limited to databases, and a query engine sees with its own: it takes a token for all databases",
+    "query engines read with their own credential: use a token that is not limited to databases",
   );
 }

@@ -21,7 +21,7 @@ export function checkRemote({ run_on: engine, publish, language }: Asked, owner:
     if (publish === undefined) return;
     throw new EngineError(
       "bad_request_body",
-      "publish: only with run_on; a query here reads what is not published too",
+      "publish needs run_on: queries on this server read unpublished rows anyway",
     );
   }
   checkMaySend(owner);

@@ -69,12 +69,7 @@ test("integers keep all their digits", async () => {
 test("what goes wrong there is said in its words", async () => {
   const cases: [string, string, string, RegExp][] = [
     ["SYNTAX_ERROR", "USER_ERROR", "invalid_query", /^the query engine says: so it is$/],
-    [
-      "READ_ONLY_VIOLATION",
-      "USER_ERROR",
-      "invalid_query",
-      /^the text writes, and a query engine is only read from here$/,
-    ],
+    ["READ_ONLY_VIOLATION", "USER_ERROR", "invalid_query", /^the query writes; query engines are read-only from here$/],
     ["USER_CANCELED", "USER_ERROR", "engine_failed", /^the query was ended at the query engine$/],
     [
       "EXCEEDED_TIME_LIMIT",
@@ -154,9 +149,11 @@ test("whatever else answers there is no Trino", async () => {
     );
   };
   expect(await said(() => [200, "<html>"], "a")).toBe(
-    "what answers at the address of the query engine does not speak Trino's protocol",
+    "the server at the query engine's address does not speak the Trino protocol",
   );
-  expect(await said(() => [200, '{"id":"../../x","stats":{"state":"F"}}'], "b")).toContain("does not speak Trino's");
+  expect(await said(() => [200, '{"id":"../../x","stats":{"state":"F"}}'], "b")).toBe(
+    "the server at the query engine's address does not speak the Trino protocol",
+  );
   expect(await said(() => [401, "who are you"], "c")).toBe(
     "the query engine refuses the credential that it is sent (401)",
   );
@@ -196,7 +193,9 @@ test("nothing is sent to an engine that begins no transaction", async () => {
   await new Promise<void>((resolve) => refusing.listen(0, "127.0.0.1", resolve));
   const { port } = refusing.address() as AddressInfo;
   const began = client(`http://127.0.0.1:${port}`).begin(statement("DROP TABLE t"));
-  await expect(began).rejects.toThrow("the query engine began no transaction, and nothing is sent without one");
+  await expect(began).rejects.toThrow(
+    "the query engine did not start a read-only transaction, so the query was not sent",
+  );
   refusing.closeAllConnections();
   refusing.close();
 });

@@ -90,7 +90,10 @@ class Session {
       if (page.nextUri === undefined) break;
     }
     if (typeof id === "string") return id;
-    throw new EngineError("engine_failed", "the query engine began no transaction, and nothing is sent without one");
+    throw new EngineError(
+      "engine_failed",
+      "the query engine did not start a read-only transaction, so the query was not sent",
+    );
   }
 
   async post(text: string, transaction: string): Promise<AnsweredPage> {
@@ -259,7 +262,7 @@ function readAnswer({ headers, text }: Answer): AnsweredPage {
   try {
     return { ...readPage(text), headers };
   } catch (error) {
-    const message = "what answers at the address of the query engine does not speak Trino's protocol";
+    const message = "the server at the query engine's address does not speak the Trino protocol";
     throw new EngineError("engine_failed", message, { cause: error });
   }
 }
@@ -278,7 +281,7 @@ function failIn({ error }: TrinoPage): void {
   const { errorName, errorType, message } = error;
   const words = message.slice(0, MAX_MESSAGE_CHARS);
   if (errorName === "READ_ONLY_VIOLATION") {
-    throw new EngineError("invalid_query", "the text writes, and a query engine is only read from here");
+    throw new EngineError("invalid_query", "the query writes; query engines are read-only from here");
   }
   if (errorName === "USER_CANCELED") throw new EngineError("engine_failed", "the query was ended at the query engine");
   if (errorType === "USER_ERROR") throw new EngineError("invalid_query", `the query engine says: ${words}`);
