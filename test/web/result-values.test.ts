@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readArrowMessages } from "../../src/web/client/base/arrow-messages.ts";
+import { readArrowMessages, type ArrowMessage } from "../../src/web/client/base/arrow-messages.ts";
 import { decimalText, momentText, timeText } from "../../src/web/client/results/cell-values.ts";
 import { ResultStore } from "../../src/web/client/results/result-store.ts";
 import { CalledServices } from "../api/services.test-kit.ts";
@@ -20,11 +20,15 @@ async function answered(sql: string, type: string): Promise<Response> {
   return response;
 }
 
-async function storeOf(sql: string): Promise<ResultStore> {
+async function messagesOf(sql: string): Promise<ArrowMessage[]> {
   const { body } = await answered(sql, "application/vnd.apache.arrow.stream");
   if (body === null) throw new Error("an answer without a body");
+  return await Array.fromAsync(readArrowMessages(body));
+}
+
+async function storeOf(sql: string): Promise<ResultStore> {
   const store = new ResultStore();
-  for await (const message of readArrowMessages(body)) store.add(message);
+  for (const message of await messagesOf(sql)) store.add(message);
   return store;
 }
 
@@ -107,10 +111,44 @@ test("rows of many batches are found, sorted with NULL last, searched and put ba
   expect(store.cell(299_999, 1).text).toBeNull();
   await store.filter("ROW 12345");
   expect(store.rows).toBe(11);
+  // A search keeps the order: the largest of `big` first, NULL last.
+  const names = ["row 123459", "row 123458", "row 12345"];
+  expect(store.window(0, 3, [2])).toEqual(names.map((name) => [name]));
+  expect(store.window(10, 11, [2])).toEqual([["row 123450"]]);
+  await store.sort(undefined, false);
+  expect(store.rows).toBe(11);
   expect(store.window(0, 1, [2])).toEqual([["row 12345"]]);
   await store.filter("");
-  await store.sort(undefined, false);
   expect(store.window(0, 2, [0])).toEqual([["0"], ["1"]]);
+});
+
+test("a search that takes longer than the next one does not undo it", async () => {
+  const store = await storeOf("SELECT i, 'row ' || i AS name FROM range(60000) r(i)");
+  const slow = store.filter("row 1");
+  await store.filter("row 59999");
+  await slow;
+  expect(store.window(0, 2, [1])).toEqual([["row 59999"]]);
+  const sorted = store.sort(0, true);
+  await store.filter("");
+  await sorted;
+  expect(store.rows).toBe(60_000);
+  expect(store.window(0, 1, [0])).toEqual([["59999"]]);
+});
+
+test("rows that come after a sort or a search take part in it once all are here", async () => {
+  const messages = await messagesOf("SELECT i, 'row ' || i AS name FROM range(100000) r(i)");
+  const first = messages.findIndex(({ kind }) => kind === "batch") + 1;
+  const store = new ResultStore();
+  for (const message of messages.slice(0, first)) store.add(message);
+  await store.sort(0, true);
+  await store.filter("row 9");
+  expect(store.allRows).toBeLessThan(100_000);
+  for (const message of messages.slice(first)) store.add(message);
+  await store.arrange();
+  expect(store.rows).toBe(11_111);
+  expect(store.window(0, 2, [0])).toEqual([["99999"], ["99998"]]);
+  await store.filter("");
+  expect(store.rows).toBe(100_000);
 });
 
 test("a value of megabytes is shown by its beginning, and copied whole", async () => {

@@ -33,8 +33,8 @@ export type ResultHead = {
 export type Told =
   | { kind: "head"; head: ResultHead }
   | { kind: "columns"; columns: readonly ResultColumn[] }
-  | { kind: "progress"; rows: number; bytes: number }
-  | { kind: "end"; rows: number; bytes: number }
+  | { kind: "progress"; received: number; shown: number; bytes: number }
+  | { kind: "end" }
   /** The server's error, or what went wrong on the way. */
   | { kind: "failed"; status: number; text: string; headers: readonly (readonly [string, string])[] }
   | { kind: "broken"; message: string }

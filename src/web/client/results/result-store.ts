@@ -33,6 +33,7 @@ const SHOWN_CHARS = 300;
 const ROWS_AT_ONCE = 20_000;
 
 type StoredBatch = { start: number; rows: number; columns: readonly Cells[] };
+type Place = { batch: StoredBatch; index: number };
 
 /**
  * The rows of an answer, in the buffers in which they came: nothing is made of a value before it is shown, compared or
@@ -45,6 +46,10 @@ export class ResultStore {
   #rows = 0;
   /** Row numbers as they came, in the order that is shown; undefined for that in which they came. */
   #order: Uint32Array | undefined;
+  #text = "";
+  #sort: { column: number; isDescending: boolean } | undefined;
+  /** Counts the arrangements: one that takes longer than the next must not undo it. */
+  #turn = 0;
 
   /** Rows that are shown. */
   get rows(): number {
@@ -85,68 +90,71 @@ export class ResultStore {
   /** The whole value of a cell, as it is copied. */
   cell(row: number, column: number): { text: string | null; json: string } {
     const place = this.#place(row);
-    const cells = place?.batch.columns[column];
-    if (place === undefined || cells === undefined) return { text: null, json: "null" };
-    return { text: cellText(cells, place.index), json: cellJson(cells, place.index) };
+    return { text: textAt(place, column), json: jsonAt(place, column) };
   }
 
   /** A row as a JSON object. */
   rowJson(row: number): string {
     const place = this.#place(row);
-    const members = this.columns.map(({ name }, i) => {
-      const cells = place?.batch.columns[i];
-      return `${JSON.stringify(name)}:${place === undefined || cells === undefined ? "null" : cellJson(cells, place.index)}`;
-    });
+    const members = this.columns.map(({ name }, i) => `${JSON.stringify(name)}:${jsonAt(place, i)}`);
     return `{${members.join(",")}}`;
   }
 
-  /** The order of a column's values, NULL last; rows that are equal stay as they are. Undefined: as they came. */
+  /** The order of a column's values, NULL last; rows that are equal stay as they came. Undefined: all as they came. */
   async sort(column: number | undefined, isDescending: boolean): Promise<void> {
-    const order = this.#order ?? Uint32Array.from({ length: this.#rows }, (_, row) => row);
-    if (column === undefined) {
-      this.#order = order.length === this.#rows ? undefined : order.toSorted();
-      return;
-    }
-    const { keys, nulls } = await this.#keys(column);
-    const sign = isDescending ? -1 : 1;
-    const compare = (a: number, b: number): number => {
-      if (nulls[a] !== nulls[b]) return (nulls[a] ?? 0) - (nulls[b] ?? 0);
-      const [x, y] = [keys[a], keys[b]];
-      if (x === y || x === undefined || y === undefined) return a - b;
-      return x < y ? -sign : x > y ? sign : a - b;
-    };
-    this.#order = order.slice().sort(compare);
+    this.#sort = column === undefined ? undefined : { column, isDescending };
+    await this.arrange();
   }
 
   /** Leaves the rows that have the text in one of their cells, in any case. All again for an empty text. */
   async filter(text: string): Promise<void> {
-    this.#order = undefined;
-    if (text === "") return;
+    this.#text = text;
+    await this.arrange();
+  }
+
+  /** Filters and sorts the rows that are here. Rows that come later are left out until it is called again. */
+  async arrange(): Promise<void> {
+    const turn = ++this.#turn;
+    const found = this.#text === "" ? undefined : await this.#found(this.#text, turn);
+    if (turn !== this.#turn) return;
+    if (this.#sort === undefined) {
+      this.#order = found;
+      return;
+    }
+    const order = found ?? Uint32Array.from({ length: this.#rows }, (_, row) => row);
+    const compare = await this.#comparison(this.#sort);
+    if (turn !== this.#turn) return;
+    this.#order = order.sort(compare);
+  }
+
+  /** The rows that have the text, as they came; not all of them once another turn has begun. */
+  async #found(text: string, turn: number): Promise<Uint32Array> {
     const wanted = text.toLowerCase();
     const found: number[] = [];
-    for (let row = 0; row < this.#rows; row++) {
+    const rows = this.#rows;
+    for (let row = 0; row < rows && turn === this.#turn; row++) {
       if (row % ROWS_AT_ONCE === ROWS_AT_ONCE - 1) await nextTurn();
-      const place = this.#place(row);
+      const place = this.#placeOf(row);
       const hasText = place?.batch.columns.some((cells) =>
         cellText(cells, place.index)?.toLowerCase().includes(wanted),
       );
       if (hasText === true) found.push(row);
     }
-    this.#order = Uint32Array.from(found);
+    return Uint32Array.from(found);
   }
 
   /** Cells as a text to paste elsewhere. */
   copied({ fromRow, toRow, columns }: CellRange, format: CopyFormat): string {
-    const rows = Array.from({ length: Math.min(toRow, this.rows) - fromRow }, (_, i) => fromRow + i);
+    const places = Array.from({ length: Math.min(toRow, this.rows) - fromRow }, (_, i) => this.#place(fromRow + i));
     const names = columns.map((column) => this.columns[column]?.name ?? "");
     if (format === "json") {
-      const objects = rows.map((row) => {
-        const members = columns.map((column, i) => `${JSON.stringify(names[i] ?? "")}:${this.cell(row, column).json}`);
+      const objects = places.map((place) => {
+        const members = columns.map((column, i) => `${JSON.stringify(names[i] ?? "")}:${jsonAt(place, column)}`);
         return `  {${members.join(", ")}}`;
       });
       return `[\n${objects.join(",\n")}\n]`;
     }
-    const texts = rows.map((row) => columns.map((column) => this.cell(row, column).text));
+    const texts = places.map((place) => columns.map((column) => textAt(place, column)));
     if (format === "tsv") return texts.map((row) => row.map(tsvCell).join("\t")).join("\n");
     const rule = columns.map((column) => (this.columns[column]?.kind === "number" ? "--:" : "---"));
     return [
@@ -169,9 +177,13 @@ export class ResultStore {
   }
 
   /** Where a row lies, by the order that is shown. */
-  #place(row: number): { batch: StoredBatch; index: number } | undefined {
+  #place(row: number): Place | undefined {
     const stored = this.#order === undefined ? row : this.#order[row];
-    if (stored === undefined) return undefined;
+    return stored === undefined ? undefined : this.#placeOf(stored);
+  }
+
+  /** Where a row lies, by the order in which they came. */
+  #placeOf(stored: number): Place | undefined {
     let [low, high] = [0, this.#batches.length - 1];
     while (low < high) {
       const middle = (low + high + 1) >> 1;
@@ -182,6 +194,18 @@ export class ResultStore {
     return batch === undefined || stored - batch.start >= batch.rows
       ? undefined
       : { batch, index: stored - batch.start };
+  }
+
+  /** Compares two rows, by their numbers as they came. */
+  async #comparison({ column, isDescending }: { column: number; isDescending: boolean }) {
+    const { keys, nulls } = await this.#keys(column);
+    const sign = isDescending ? -1 : 1;
+    return (a: number, b: number): number => {
+      if (nulls[a] !== nulls[b]) return (nulls[a] ?? 0) - (nulls[b] ?? 0);
+      const [x, y] = [keys[a], keys[b]];
+      if (x === y || x === undefined || y === undefined) return a - b;
+      return x < y ? -sign : x > y ? sign : a - b;
+    };
   }
 
   /** A value to compare of each row, as they came. */
@@ -235,6 +259,17 @@ const TYPE_NAMES: Readonly<Record<number, (type: Record<string, unknown>) => str
   20: () => "text",
   21: () => "list",
 };
+
+/** The whole text of a cell; null for NULL. */
+function textAt(place: Place | undefined, column: number): string | null {
+  const cells = place?.batch.columns[column];
+  return place === undefined || cells === undefined ? null : cellText(cells, place.index);
+}
+
+function jsonAt(place: Place | undefined, column: number): string {
+  const cells = place?.batch.columns[column];
+  return place === undefined || cells === undefined ? "null" : cellJson(cells, place.index);
+}
 
 function shown(cells: Cells | undefined, index: number): ShownCell {
   if (cells === undefined || isNull(cells, index)) return null;

@@ -80,16 +80,23 @@ async function run({ path, headers, body }: RunRequest): Promise<void> {
 async function receive(body: ReadableStream<Uint8Array>): Promise<void> {
   let bytes = 0;
   let toldMs = Number.NEGATIVE_INFINITY;
-  for await (const message of readArrowMessages(body)) {
-    bytes += message.bytes.length;
-    store.add(message);
-    if (message.kind === "schema") scope.postMessage({ kind: "columns", columns: store.columns });
-    else if (clock.monotonicMs() - toldMs >= TOLD_EVERY_MS) {
-      toldMs = clock.monotonicMs();
-      scope.postMessage({ kind: "progress", rows: store.allRows, bytes });
+  const tellProgress = () => {
+    toldMs = clock.monotonicMs();
+    scope.postMessage({ kind: "progress", received: store.allRows, shown: store.rows, bytes });
+  };
+  try {
+    for await (const message of readArrowMessages(body)) {
+      bytes += message.bytes.length;
+      store.add(message);
+      if (message.kind === "schema") scope.postMessage({ kind: "columns", columns: store.columns });
+      else if (clock.monotonicMs() - toldMs >= TOLD_EVERY_MS) tellProgress();
     }
+  } finally {
+    // Rows that came after a sort or a search are not arranged yet, also where the query was stopped or broke off.
+    await store.arrange();
+    tellProgress();
   }
-  scope.postMessage({ kind: "end", rows: store.allRows, bytes });
+  scope.postMessage({ kind: "end" });
 }
 
 function headOf(headers: Headers) {

@@ -122,10 +122,11 @@ export class RunningResult {
         this.columns = told.columns;
         break;
       case "progress":
-        this.#received(told);
+        this.received = told.received;
+        this.rows = told.shown;
+        this.bytes = told.bytes;
         break;
       case "end":
-        this.#received(told);
         this.#end("done");
         return;
       case "failed": {
@@ -147,12 +148,6 @@ export class RunningResult {
       }
     }
     this.#changed();
-  }
-
-  #received({ rows, bytes }: { rows: number; bytes: number }): void {
-    this.received = rows;
-    if (!this.isFiltered) this.rows = rows;
-    this.bytes = bytes;
   }
 
   #fail(error: ApiError): void {
