@@ -166,6 +166,42 @@ describe.skipIf(lacks !== undefined)(`the query page${lacks === undefined ? "" :
     await other.page.getByRole("tab", { name: "The address" }).waitFor();
   });
 
+  test("a run is in the history once, whatever is done with its rows, and is opened with its database", async () => {
+    const opened = await open();
+    const { page } = opened;
+    await ingest(engine.url, "elsewhere", '{"n":1}', { "X-Database": "logs" });
+    await page.goto("/ui/query?db=logs");
+    const text = "SELECT count(*) AS n FROM elsewhere";
+    await run(opened, text);
+    expect(await cells(opened, 1)).toEqual(["1"]);
+    const entries = page.getByRole("button", { name: text });
+    await page.getByRole("button", { name: "Earlier queries" }).click();
+    await entries.first().waitFor();
+    await page.keyboard.press("Escape");
+    const asked: string[] = [];
+    page.on("request", (request) => {
+      if (request.method() === "POST") asked.push(new URL(request.url()).pathname);
+    });
+    await page.getByRole("columnheader", { name: "n" }).getByRole("button").click();
+    await page.locator('[aria-sort="ascending"]').waitFor();
+    await page.getByRole("searchbox", { name: "Search the rows" }).fill("nothing like it");
+    await page.getByText("0 found").waitFor();
+    // The history is read again after each run, also while it is fresh.
+    await run(opened, `${text} WHERE true`);
+    expect(await cells(opened, 1)).toEqual(["1"]);
+    await page.getByRole("button", { name: "Earlier queries" }).click();
+    await page.getByRole("button", { name: `${text} WHERE true` }).waitFor();
+    expect(await entries.count()).toBe(2);
+    expect(asked).toEqual(["/v1/query", "/v1/query-history"]);
+    await page.keyboard.press("Escape");
+    await page.goto("/ui/query?db=default");
+    await page.getByRole("button", { name: "Earlier queries" }).click();
+    await page.getByRole("button", { name: `${text} WHERE true` }).click();
+    await expect.poll(() => new URL(page.url()).searchParams.get("db")).toBe("logs");
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    expect(await cells(opened, 1)).toEqual(["1"]);
+  });
+
   test("names are completed, and a table of the list is looked at", async () => {
     const opened = await open();
     const { page } = opened;

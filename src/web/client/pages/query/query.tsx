@@ -40,7 +40,7 @@ export function QueryPage(): JSX.Element {
 type WorkbenchProps = { drafts: Drafts; onChange: (change: (now: Drafts) => Drafts) => void };
 
 function Workbench({ drafts, onChange }: WorkbenchProps): JSX.Element {
-  const [database] = useDatabase();
+  const [database, chooseDatabase] = useDatabase();
   const { data: databases } = useSchema();
   const [shown, setShown] = useState<"kept" | "save" | undefined>();
   const [isSchemaShown, setSchemaShown] = useState(true);
@@ -80,6 +80,7 @@ function Workbench({ drafts, onChange }: WorkbenchProps): JSX.Element {
     editor.current?.focus();
   };
   const choose = (kept: KeptText, title: string): void => {
+    chooseDatabase(kept.database);
     open({ text: kept.text, language: kept.language, title });
     setShown(undefined);
   };

@@ -3,6 +3,7 @@ import { announce } from "../../base/announce.ts";
 import { requestJson } from "../../base/api.ts";
 import { clock, newId } from "../../base/clock.ts";
 import { plural } from "../../base/format.ts";
+import { queryClient } from "../../base/query-client.ts";
 import { RunningResult } from "../../results/running-result.ts";
 
 /** What is run. */
@@ -21,10 +22,13 @@ export function useResult(): {
   const latest = useRef<RunningResult | undefined>(undefined);
   const start = useCallback((run: Run) => {
     latest.current?.close();
+    let hasEnded = false;
     const result: RunningResult = new RunningResult(requestOf(run), () => {
       if (latest.current !== result) return;
       draw((count) => count + 1);
-      if (result.isRunning) return;
+      // A sort or a search of the rows changes a result that has ended.
+      if (result.isRunning || hasEnded) return;
+      hasEnded = true;
       announce(result.error === undefined ? plural(result.received, "row") : "The query failed");
       void keepInHistory(run, result);
     });
@@ -65,4 +69,5 @@ async function keepInHistory({ text, language, database }: Run, result: RunningR
     elapsed_ms: Math.round(result.elapsedMs ?? 0),
   };
   await requestJson("/v1/query-history", { json: entry, isQuiet: true }).catch(() => undefined);
+  await queryClient.invalidateQueries({ queryKey: ["query-history"] });
 }
