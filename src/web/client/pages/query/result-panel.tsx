@@ -118,7 +118,10 @@ function Rows({ current, onRetry }: { current: ResultOfRun; onRetry: () => void 
 }
 
 function Status({ current: { result }, isSorting }: { current: ResultOfRun; isSorting: boolean }): JSX.Element {
-  const { state, head, rows, received, bytes, isFiltered } = result;
+  const { state, head, rows, received, bytes, isFiltered, isRunning } = result;
+  const [, draw] = useState(0);
+  // While nothing has come, the time that has passed is what there is to show.
+  useEffect(() => (isRunning ? clock.every(100, () => draw((count) => count + 1)) : undefined), [isRunning]);
   const passedMs = result.elapsedMs ?? clock.monotonicMs() - result.startedMs;
   const facts = [
     state === "waiting" ? "Running" : plural(received, "row"),
@@ -130,7 +133,7 @@ function Status({ current: { result }, isSorting }: { current: ResultOfRun; isSo
   ];
   return (
     <p class="result-status">
-      {result.isRunning && <Spinner />}
+      {isRunning && <Spinner />}
       <span>{facts.join(" · ")}</span>
       {head?.isTruncated === true && (
         <span class="result-more">There are more rows: the limit is {formatCount(received)}.</span>

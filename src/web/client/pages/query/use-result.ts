@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { announce } from "../../base/announce.ts";
 import { requestJson } from "../../base/api.ts";
-import { clock, newId } from "../../base/clock.ts";
+import { newId } from "../../base/clock.ts";
 import { plural } from "../../base/format.ts";
 import { queryClient } from "../../base/query-client.ts";
 import { RunningResult } from "../../results/running-result.ts";
@@ -37,9 +37,6 @@ export function useResult(): {
   }, []);
   const stop = useCallback(() => latest.current?.stop(), []);
   useEffect(() => () => latest.current?.close(), []);
-  // While nothing has come, the time that has passed is what there is to show.
-  const isRunning = current?.result.isRunning === true;
-  useEffect(() => (isRunning ? clock.every(100, () => draw((count) => count + 1)) : undefined), [isRunning]);
   return { current, start, stop };
 }
 
