@@ -24,10 +24,20 @@ export type ButtonProps = {
 
 /** A disabled button keeps its place in the order of Tab, so that everybody can learn why it is. */
 export function Button(props: ButtonProps): JSX.Element {
-  const { children, look = "plain", icon, label, needs, isBusy = false, isPressed, type = "button", onClick } = props;
+  const { needs } = props;
+  return needs === undefined ? <AnyButton {...props} /> : <ButtonWithRole {...props} needs={needs} />;
+}
+
+/** Apart from the others, as each one observes the session: a page may have hundreds of buttons. */
+function ButtonWithRole(props: ButtonProps & { needs: CallerRole }): JSX.Element {
+  const { needs } = props;
   const may = useMay(needs);
-  const why = may ? props.reason : `This needs the role ${needs ?? ""}.`;
-  const isOff = props.isDisabled === true || !may || isBusy;
+  return <AnyButton {...props} {...(!may && { isDisabled: true, reason: `This needs the role ${needs}.` })} />;
+}
+
+function AnyButton(props: ButtonProps): JSX.Element {
+  const { children, look = "plain", icon, label, reason, isBusy = false, isPressed, type = "button", onClick } = props;
+  const isOff = props.isDisabled === true || isBusy;
   const isBare = children === undefined;
   return (
     <button
@@ -35,10 +45,10 @@ export function Button(props: ButtonProps): JSX.Element {
       class={`button button-${look}${isBare ? " button-bare" : ""}${props.class === undefined ? "" : ` ${props.class}`}`}
       aria-label={label}
       aria-disabled={isOff ? "true" : undefined}
-      aria-description={isOff ? why : undefined}
+      aria-description={isOff ? reason : undefined}
       aria-pressed={isPressed}
       aria-busy={isBusy ? "true" : undefined}
-      title={isOff ? (why ?? label) : label}
+      title={isOff ? (reason ?? label) : label}
       onClick={(event) => {
         if (isOff) event.preventDefault();
         else onClick?.(event);
