@@ -28,6 +28,8 @@ export function usePackedText(
       removeEventListener("popstate", read);
     };
   }, [name, byDefault]);
+  // A text that is still being packed must not reach the address of the next page.
+  useEffect(() => () => void writes.current++, []);
   const write = useCallback(
     (next: string, isNew = false) => {
       setText(next);
