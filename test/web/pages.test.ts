@@ -42,6 +42,11 @@ async function signInWith(page: Page, token: string): Promise<void> {
   await page.keyboard.press("Enter");
 }
 
+async function typeQuery(page: Page, text: string): Promise<void> {
+  await page.getByRole("textbox", { name: "Query" }).click();
+  await page.keyboard.insertText(text);
+}
+
 describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? "" : `: ${lacks}`}`, () => {
   beforeAll(async () => {
     browser = await startBrowser();
@@ -193,6 +198,34 @@ describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? 
     await signInWith(other, READER);
     await other.getByRole("heading", { name: "Overview" }).waitFor();
     await page.getByRole("dialog", { name: "Sign in again" }).waitFor({ state: "detached" });
+  });
+
+  test("a query whose session has ended runs once one has signed in again, and is let go with its page", async () => {
+    const { page, context, expectProblem } = await open(engines.guarded);
+    expectProblem("401");
+    await page.goto("/ui/sign-in?return_to=/ui/nowhere");
+    await signInWith(page, READER);
+    await page.getByRole("heading", { name: "There is no such page" }).waitFor();
+    await page.getByRole("link", { name: "Query", exact: true }).click();
+    await typeQuery(page, "SELECT 'run again' AS a");
+    await context.clearCookies();
+    await page.keyboard.press("Control+Enter");
+    const dialog = page.getByRole("dialog", { name: "Sign in again" });
+    await dialog.waitFor();
+    await page.goBack();
+    await page.getByRole("heading", { name: "There is no such page" }).waitFor();
+    await dialog.waitFor({ state: "detached" });
+    await page.goForward();
+    await page.getByRole("textbox", { name: "Query" }).click();
+    await page.keyboard.press("Control+Enter");
+    await dialog.waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("alert").getByText("your session has ended: sign in to go on").waitFor();
+    await page.getByRole("textbox", { name: "Query" }).click();
+    await page.keyboard.press("Control+Enter");
+    await signInWith(page, READER);
+    await page.getByRole("gridcell", { name: "run again" }).waitFor();
+    await dialog.waitFor({ state: "detached" });
   });
 
   test("with authentication off a banner says so, and signing in works all the same", async () => {

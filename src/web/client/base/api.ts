@@ -25,6 +25,12 @@ export function onSessionEnded(ask: SignInAgain | undefined): void {
   signInAgain = ask;
 }
 
+/** Asks the user to sign in again after a 401, as `SignInAgain` says; rejects with that error where nothing can ask. */
+export async function renewSession(error: ApiError, signal: AbortSignal | undefined): Promise<void> {
+  if (signInAgain === undefined) throw error;
+  await signInAgain(signal);
+}
+
 /**
  * A request to this server's API. Resolves to a successful answer, whose body the caller reads; rejects with an `ApiError`,
  * or with the signal's reason when it was aborted. Where the session has ended the user signs in over the page, and the
@@ -34,8 +40,8 @@ export async function request(path: string, options: ApiOptions = {}): Promise<R
   const response = await send(path, options);
   if (response.ok) return response;
   const error = await errorOf(response);
-  if (response.status !== 401 || options.isQuiet === true || signInAgain === undefined) throw error;
-  await signInAgain(options.signal);
+  if (response.status !== 401 || options.isQuiet === true) throw error;
+  await renewSession(error, options.signal);
   const repeated = await send(path, options);
   if (repeated.ok) return repeated;
   throw await errorOf(repeated);

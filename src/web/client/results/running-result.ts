@@ -1,4 +1,5 @@
 import { errorOf, unreachable, ApiError } from "../base/api-error.ts";
+import { renewSession } from "../base/api.ts";
 import { clock } from "../base/clock.ts";
 import { scriptUrl } from "../base/trusted-types.ts";
 // oxlint-disable-next-line import/default -- Vite makes it: see worker-address.d.ts
@@ -33,11 +34,16 @@ export class RunningResult {
   isFiltered = false;
 
   readonly #worker: Worker;
+  readonly #request: RunRequest;
+  /** Aborted where nothing more is wanted of the server. */
+  readonly #ending = new AbortController();
+  #isRenewed = false;
   readonly #onChange: () => void;
   readonly #waiting = new Map<number, (value: never) => void>();
   #asked = 0;
 
   constructor(request: RunRequest, onChange: () => void) {
+    this.#request = request;
     this.#onChange = onChange;
     this.#worker = new Worker(scriptUrl(new URL(workerAddress, location.href)), { type: "module" });
     this.#worker.addEventListener("message", ({ data }: MessageEvent<Told>) => void this.#hear(data));
@@ -56,12 +62,14 @@ export class RunningResult {
   /** Ends it; the rows that have come stay. */
   stop(): void {
     if (!this.isRunning) return;
+    this.#ending.abort();
     this.#tell({ kind: "stop" });
     this.#end("stopped");
   }
 
   /** Frees everything. */
   close(): void {
+    this.#ending.abort();
     this.#worker.terminate();
     this.#waiting.clear();
   }
@@ -134,7 +142,9 @@ export class RunningResult {
           status: told.status,
           headers: told.headers.map(([a, b]) => [a, b]),
         });
-        this.#fail(await errorOf(response));
+        const error = await errorOf(response);
+        if (error.status === 401 && !this.#isRenewed) await this.#runAgain(error);
+        else this.#fail(error);
         return;
       }
       case "broken":
@@ -148,6 +158,18 @@ export class RunningResult {
       }
     }
     this.#changed();
+  }
+
+  /** The session has ended: the user signs in over the page, and the query is sent again. */
+  async #runAgain(ended: ApiError): Promise<void> {
+    this.#isRenewed = true;
+    try {
+      await renewSession(ended, this.#ending.signal);
+    } catch (error) {
+      if (!this.#ending.signal.aborted) this.#fail(error instanceof ApiError ? error : ended);
+      return;
+    }
+    if (!this.#ending.signal.aborted) this.#tell({ kind: "run", request: this.#request });
   }
 
   #fail(error: ApiError): void {

@@ -20,8 +20,22 @@ export function SignInAgain(): JSX.Element | null {
     onSessionEnded(
       (signal) =>
         new Promise<void>((resolve, reject) => {
-          waiting.current.push({ go: resolve, stop: reject });
-          signal?.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+          const stop = () => reject(signal?.reason as Error);
+          if (signal?.aborted === true) {
+            stop();
+            return;
+          }
+          const one: Waiting = { go: resolve, stop: reject };
+          waiting.current.push(one);
+          signal?.addEventListener(
+            "abort",
+            () => {
+              stop();
+              waiting.current = waiting.current.filter((other) => other !== one);
+              if (waiting.current.length === 0) setOpen(false);
+            },
+            { once: true },
+          );
           setOpen(true);
         }),
     );

@@ -1,4 +1,3 @@
-import { requestJson } from "../../base/api.ts";
 import { newId } from "../../base/clock.ts";
 import { RunningResult } from "../../results/running-result.ts";
 import type { PanelQuery } from "./document.ts";
@@ -19,18 +18,7 @@ const slots = new Slots(4);
  * signal is aborted: then everything is closed.
  */
 export async function runQuery(query: PreparedQuery, signal: AbortSignal): Promise<RunningResult | undefined> {
-  return await slots.run(signal, async () => {
-    const result = await ended(query, signal);
-    if (result?.error?.status !== 401) return result;
-    // The session has ended: this asks for a sign-in over the page.
-    const isSignedIn = await requestJson("/v1/auth/me", { signal }).then(
-      () => true,
-      () => false,
-    );
-    if (!isSignedIn) return signal.aborted ? undefined : result;
-    result.close();
-    return await ended(query, signal);
-  });
+  return await slots.run(signal, () => ended(query, signal));
 }
 
 function ended(query: PreparedQuery, signal: AbortSignal): Promise<RunningResult | undefined> {
