@@ -228,6 +228,57 @@ describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? 
     await dialog.waitFor({ state: "detached" });
   });
 
+  test("another one who signs in after an ended session finds nothing of the one before", async () => {
+    const { page, context, expectProblem } = await open(engines.guarded);
+    expectProblem("401");
+    await page.goto("/ui/sign-in?return_to=/ui/query");
+    await signInWith(page, READER);
+    await typeQuery(page, "SELECT 'of the reader' AS a");
+    await page.keyboard.press("Control+Enter");
+    await page.getByRole("gridcell", { name: "of the reader" }).waitFor();
+    const entry = page.getByRole("dialog").getByRole("button", { name: "SELECT 'of the reader' AS a" });
+    await page.getByRole("button", { name: "Earlier queries" }).click();
+    await entry.waitFor();
+    await page.keyboard.press("Escape");
+    // What is in the open tab is in the address, too.
+    await page.getByRole("button", { name: "New tab" }).click();
+    await expect.poll(() => page.url()).not.toContain("#q=");
+    const tab = page.getByRole("tab", { name: /of the reader/ });
+
+    // The same one finds all of it.
+    await context.clearCookies();
+    await page.goto("/ui/sign-in?return_to=/ui/query");
+    await signInWith(page, READER);
+    await tab.waitFor();
+
+    // Over the page, which stays.
+    await page.getByRole("button", { name: "Earlier queries" }).click();
+    await entry.waitFor();
+    await page.keyboard.press("Escape");
+    await context.clearCookies();
+    await typeQuery(page, "SELECT 2");
+    await page.keyboard.press("Control+Enter");
+    await signInWith(page, ADMIN);
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await expect.poll(() => page.getByRole("tab", { name: /of the reader/ }).count()).toBe(0);
+    await page.getByRole("textbox", { name: "Query" }).waitFor();
+    await page.getByRole("button", { name: "Earlier queries" }).click();
+    await page.getByRole("dialog").getByText("Nothing yet").waitFor();
+    expect(await entry.count()).toBe(0);
+    await page.keyboard.press("Escape");
+
+    // On a page that is loaded anew.
+    await page.getByRole("button", { name: "New tab" }).click();
+    await expect.poll(() => page.url()).not.toContain("#q=");
+    await typeQuery(page, "SELECT 'of an admin'");
+    await page.getByRole("tab", { name: /of an admin/ }).waitFor();
+    await context.clearCookies();
+    await page.goto("/ui/sign-in?return_to=/ui/query");
+    await signInWith(page, READER);
+    await page.getByRole("textbox", { name: "Query" }).waitFor();
+    expect(await page.getByRole("tab", { name: /of an admin/ }).count()).toBe(0);
+  });
+
   test("with authentication off a banner says so, and signing in works all the same", async () => {
     const { page } = await open(engines.filled);
     await page.goto("/ui/");

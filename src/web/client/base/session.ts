@@ -3,6 +3,7 @@ import { requestJson } from "./api.ts";
 import { ApiError } from "./api-error.ts";
 import { clearDrafts } from "./drafts.ts";
 import { queryClient } from "./query-client.ts";
+import { storage } from "./storage.ts";
 import { useQuery } from "./use-query.ts";
 
 export type CallerRole = "read" | "write" | "admin";
@@ -25,6 +26,7 @@ export async function readSession(signal?: AbortSignal): Promise<Session> {
     requestJson<SignInConfig>("/v1/auth/config", { signal, isQuiet: true }),
     readCaller(signal),
   ]);
+  if (caller !== undefined) await forgetOthers(caller);
   return { config, caller };
 }
 
@@ -71,8 +73,41 @@ export async function signInWithToken(token: string): Promise<void> {
 export async function signOut(): Promise<void> {
   await requestJson("/v1/auth/web/logout", { method: "POST", isQuiet: true });
   await clearDrafts();
-  queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEY[0] });
+  storage.set(LAST_CALLER, undefined);
+  lastCaller = undefined;
+  forgetAll();
   await sessionChanged();
+}
+
+const LAST_CALLER = "caller";
+/** Of this tab; the one that the browser keeps is of all its tabs, and outlives them. */
+let lastCaller: string | undefined;
+const forgets = new Set<() => void>();
+
+/** Has a module drop what it keeps of the caller, once they sign out or another one signs in. */
+export function onForget(forget: () => void): void {
+  forgets.add(forget);
+}
+
+function forgetAll(): void {
+  queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEY[0] });
+  for (const forget of forgets) forget();
+}
+
+export function callerName({ kind, subject }: Caller): string {
+  return `${kind} ${subject}`;
+}
+
+/** A session may end without a sign-out: what the one before left must not be shown to another one. */
+async function forgetOthers(caller: Caller): Promise<void> {
+  const name = callerName(caller);
+  // What was done before anybody signed in stays with the one who does.
+  const isAnother = (last: string | undefined) => last !== undefined && last !== name && !last.startsWith("anonymous ");
+  // Another tab may have cleared the drafts already, and have new ones.
+  if (isAnother(storage.get(LAST_CALLER))) await clearDrafts();
+  if (isAnother(lastCaller)) forgetAll();
+  storage.set(LAST_CALLER, name);
+  lastCaller = name;
 }
 
 /** Where an issuer's sign-in page is reached; it leads back to `returnTo`, which is below `/ui/`. */

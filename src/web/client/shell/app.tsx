@@ -1,7 +1,7 @@
 import { LocationProvider, useLocation } from "preact-iso";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { onSessionElsewhere, sessionChanged, useSession } from "../base/session.ts";
+import { callerName, onSessionElsewhere, sessionChanged, useSession } from "../base/session.ts";
 import { queryClient } from "../base/query-client.ts";
 import { ErrorBox } from "../components/error-box.tsx";
 import { Spinner } from "../components/spinner.tsx";
@@ -52,5 +52,7 @@ function Gate(): JSX.Element {
       </main>
     );
   }
-  return isSignIn ? <SignInPage session={session} onSignedIn={sessionChanged} /> : <Shell session={session} />;
+  if (isSignIn) return <SignInPage session={session} onSignedIn={sessionChanged} />;
+  // Pages hold what is typed: another caller begins with new ones.
+  return <Shell key={session.caller && callerName(session.caller)} session={session} />;
 }

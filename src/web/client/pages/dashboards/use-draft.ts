@@ -1,4 +1,5 @@
 import { useCallback, useEffect, useState } from "preact/hooks";
+import { onForget } from "../../base/session.ts";
 import { contentOf, type Content, type Dashboard } from "./document.ts";
 
 /** Changes that are not saved, and the version that they were made on. */
@@ -6,6 +7,7 @@ export type Draft = { base: Dashboard; content: Content };
 
 /** They stay while other pages are looked at; the browser asks before the tab is closed. */
 const drafts = new Map<string, Draft>();
+onForget(() => drafts.clear());
 
 export function useDraft(dashboard: Dashboard): {
   draft: Draft | undefined;
