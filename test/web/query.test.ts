@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { lacking } from "../../src/core/capabilities.test-kit.ts";
@@ -200,6 +201,19 @@ describe.skipIf(lacks !== undefined)(`the query page${lacks === undefined ? "" :
     await expect.poll(() => new URL(page.url()).searchParams.get("db")).toBe("logs");
     await page.getByRole("button", { name: "Run", exact: true }).click();
     expect(await cells(opened, 1)).toEqual(["1"]);
+  });
+
+  test("all rows are downloaded as a file", async () => {
+    const opened = await open();
+    const { page } = opened;
+    await run(opened, "SELECT 'in the file' AS a");
+    await cells(opened, 1);
+    const saved = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Download" }).click();
+    await page.getByRole("menuitem", { name: "CSV" }).click();
+    const file = await saved;
+    expect(file.suggestedFilename()).toBe("rows.csv");
+    expect(await readFile(await file.path(), "utf8")).toMatch(/^a\r?\nin the file\r?\n$/);
   });
 
   test("a text that is packed slowly does not reach the address of the next page", async () => {

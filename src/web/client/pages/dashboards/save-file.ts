@@ -1,14 +1,8 @@
-/** Has the browser save a text as a file. */
+import { saveBlob } from "../../base/save-file.ts";
+
+/** Has the browser save a text of JSON as a file. */
 export function saveFile(name: string, text: string): void {
-  const address = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-  try {
-    const link = document.createElement("a");
-    link.href = address;
-    link.download = name;
-    link.click();
-  } finally {
-    URL.revokeObjectURL(address);
-  }
+  saveBlob(name, new Blob([text], { type: "application/json" }));
 }
 
 /** A name that every file system takes. */

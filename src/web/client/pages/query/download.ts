@@ -1,4 +1,5 @@
 import { request } from "../../base/api.ts";
+import { saveBlob } from "../../base/save-file.ts";
 import type { Run } from "./use-result.ts";
 
 export const DOWNLOADS = [
@@ -22,13 +23,5 @@ export async function download({ text, language, database }: Run, format: Downlo
       Accept: accept,
     },
   });
-  const address = URL.createObjectURL(await response.blob());
-  try {
-    const link = document.createElement("a");
-    link.href = address;
-    link.download = `rows.${format}`;
-    link.click();
-  } finally {
-    URL.revokeObjectURL(address);
-  }
+  saveBlob(`rows.${format}`, await response.blob());
 }
