@@ -191,6 +191,8 @@ test("a stream that breaks off, or is none, is said to be so", async () => {
     return messages;
   };
   expect(await read(whole)).toBe(2);
-  await expect(read(whole.subarray(0, whole.length - 20))).rejects.toThrow("ended inside of a message");
+  await expect(read(whole.subarray(0, whole.length - 20))).rejects.toThrow(
+    "the response ended in the middle of a message",
+  );
   await expect(read(Uint8Array.from(Buffer.from("<html>no</html>")))).rejects.toThrow("not an Arrow IPC stream");
 });

@@ -19,7 +19,7 @@ export async function* readArrowMessages(
     for (;;) {
       const prefix = await pieces.peek(PREFIX_BYTES);
       if (prefix === undefined) {
-        if (pieces.length > 0) throw new Error("the answer ended inside of a message");
+        if (pieces.length > 0) throw new Error("the response ended in the middle of a message");
         return;
       }
       const head = view(prefix);
@@ -28,10 +28,10 @@ export async function* readArrowMessages(
       // The end of a stream is said by an empty message.
       if (metadataBytes === 0) return;
       const start = await pieces.peek(PREFIX_BYTES + metadataBytes);
-      if (metadataBytes < 0 || start === undefined) throw new Error("the answer ended inside of a message");
+      if (metadataBytes < 0 || start === undefined) throw new Error("the response ended in the middle of a message");
       const { kind, bodyBytes } = readMetadata(start.subarray(PREFIX_BYTES));
       const bytes = await pieces.take(PREFIX_BYTES + metadataBytes + bodyBytes);
-      if (bytes === undefined) throw new Error("the answer ended inside of a message");
+      if (bytes === undefined) throw new Error("the response ended in the middle of a message");
       yield { bytes, kind };
     }
   } finally {

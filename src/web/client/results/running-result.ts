@@ -191,6 +191,6 @@ export class RunningResult {
 }
 
 function brokenOff(cause: string): ApiError {
-  const message = `the answer broke off: ${cause}. What had come by then is below; run it again for the rest`;
+  const message = `the response was cut off: ${cause}. The rows received so far are below; run the query again for the rest`;
   return new ApiError(0, { code: "broken_off", message });
 }

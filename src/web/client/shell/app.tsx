@@ -41,7 +41,7 @@ function Gate(): JSX.Element {
     return (
       <main class="alone">
         <h1>engine</h1>
-        <ErrorBox title="The server did not say who you are." error={error} onRetry={() => void refetch()} />
+        <ErrorBox title="Could not check who is signed in." error={error} onRetry={() => void refetch()} />
       </main>
     );
   }

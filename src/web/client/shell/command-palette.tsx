@@ -67,7 +67,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }): JSX.Elemen
           </li>
         ))}
       </ul>
-      {found.length === 0 && <p class="palette-none">Nothing is called that.</p>}
+      {found.length === 0 && <p class="palette-none">No matches.</p>}
     </Dialog>
   );
 }

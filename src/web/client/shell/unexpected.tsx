@@ -9,11 +9,7 @@ export function Unexpected({ children }: { children: ComponentChildren }): JSX.E
   if (error === undefined) return <>{children}</>;
   return (
     <div class="alone">
-      <ErrorBox
-        title="This page has failed. That is a mistake in it: please report it."
-        error={error}
-        onRetry={reset}
-      />
+      <ErrorBox title="Something went wrong on this page. Please report it." error={error} onRetry={reset} />
       <Button icon="refresh" onClick={() => location.reload()}>
         Reload
       </Button>

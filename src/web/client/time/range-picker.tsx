@@ -125,7 +125,7 @@ function Panel({ range, zone, onRange, onZone }: RangePickerProps): JSX.Element 
           isMonospaced
           error={wrongTo ?? (wrongFrom === undefined && !areOrdered ? "It ends before it begins." : undefined)}
         />
-        <Button look="primary" type="submit" isDisabled={!areOrdered} reason="These are no range.">
+        <Button look="primary" type="submit" isDisabled={!areOrdered} reason="Enter a start that is before the end.">
           Use this range
         </Button>
         <Select

@@ -163,7 +163,10 @@ export class FileUpload {
     this.rows += rows;
     if (isReplayed) this.replayed++;
     for (const { code, field, type, count } of warnings) {
-      const title = code === "at_unreadable" ? "rows have the time of arrival" : fieldWarning(field, type);
+      const title =
+        code === "at_unreadable"
+          ? "rows had no readable time and were stored with their arrival time"
+          : fieldWarning(field, type);
       const known = this.warnings.get(title)?.count ?? 0;
       this.warnings.set(title, { title, count: known + count });
     }

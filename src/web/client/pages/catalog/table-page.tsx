@@ -145,7 +145,7 @@ function Facts({ database, facts }: { database: string; facts: TableFacts }): JS
       </dl>
       {open.error !== null && (
         <ErrorBox
-          title="What other programs see of the table could not be read."
+          title="Could not read the table's publishing status."
           error={open.error}
           onRetry={() => void open.refetch()}
         />

@@ -11,7 +11,7 @@ export function NotFoundPage(): JSX.Element {
       <PageHead title="Page not found" />
       <EmptyState icon="explore" title="There is no such page">
         <p>
-          The address <code>{location.pathname}</code> leads to none of the pages of this server.
+          No page exists at <code>{location.pathname}</code>.
         </p>
         <a class="button button-primary" href={addressOf("")}>
           Go to the overview

@@ -144,7 +144,7 @@ function Saved({ search, onChoose }: ListProps): JSX.Element {
 function Nothing({ search, what }: { search: string; what: string }): JSX.Element {
   return (
     <EmptyState icon="book" title={search === "" ? "Nothing yet" : "Nothing found"}>
-      <p>{search === "" ? what : "No text has that in it."}</p>
+      <p>{search === "" ? what : "No query contains this text."}</p>
     </EmptyState>
   );
 }

@@ -178,7 +178,7 @@ function downloadItems({ run }: ResultOfRun): MenuItem[] {
   return DOWNLOADS.map(({ id, title }, index) => ({
     id,
     title,
-    heading: index === 0 ? "All rows, asked for anew" : undefined,
+    heading: index === 0 ? "All rows (runs the query again)" : undefined,
     run: () => {
       toast(`Downloading as ${title}…`);
       download(run, id).catch((error: unknown) => toast(error instanceof Error ? error.message : String(error), "bad"));
