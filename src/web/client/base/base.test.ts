@@ -1,8 +1,9 @@
+import { tableFromIPC } from "@uwdata/flechette";
 import * as fc from "fast-check";
 import { tableFromArrays, tableToIPC } from "apache-arrow";
 import { describe, expect, test } from "vitest";
 import { ApiError, errorOf } from "./api-error.ts";
-import { readArrowBatches } from "./arrow-batches.ts";
+import { readArrowMessages } from "./arrow-messages.ts";
 import { newId } from "./clock.ts";
 import { formatBytes, formatDuration, formatShortCount, plural } from "./format.ts";
 import { bestMatches, scoreOf } from "./matching.ts";
@@ -174,25 +175,29 @@ describe("answers in pieces", () => {
   const STREAM = tableToIPC(TABLE, "stream");
 
   test.each([1, 7, 64, 1_000_000])("Arrow is the same in pieces of %i bytes", async (size) => {
-    const batches = await all(readArrowBatches(inPieces(STREAM, size)));
-    expect(batches.map(({ numRows }) => numRows)).toEqual([3]);
-    const [batch] = batches;
-    expect(batch?.getChild("name").toArray()).toEqual(["a", "b", "ä"]);
-    expect(batch?.getChild("id").at(2)).toBe(9_007_199_254_740_993n);
+    const messages = await all(readArrowMessages(inPieces(STREAM, size)));
+    expect(messages.map(({ kind }) => kind)).toEqual(["schema", "dictionary", "batch"]);
+    const table = tableFromIPC(
+      messages.map(({ bytes }) => bytes),
+      { useBigInt: true },
+    );
+    expect(table.numRows).toBe(3);
+    expect(table.getChild("name").toArray()).toEqual(["a", "b", "ä"]);
+    expect(table.getChild("id").at(2)).toBe(9_007_199_254_740_993n);
   });
 
   test("Arrow that was cut short is an error, wherever", async () => {
     // Behind the last message there are 8 bytes that say so, which may be missing.
     for (let length = 1; length < STREAM.length - 8; length += 11) {
-      const reading = all(readArrowBatches(inPieces(STREAM.slice(0, length), 50)));
+      const reading = all(readArrowMessages(inPieces(STREAM.slice(0, length), 50)));
       const rows = await reading.then(
-        (batches) => batches.length,
+        (messages) => messages.filter(({ kind }) => kind === "batch").length,
         () => "failed",
       );
       // Between two messages nothing tells that more was to come; the server tears the connection then.
       expect([0, "failed"]).toContain(rows);
     }
-    await expect(all(readArrowBatches(inPieces(new TextEncoder().encode("not arrow at all"), 5)))).rejects.toThrow(
+    await expect(all(readArrowMessages(inPieces(new TextEncoder().encode("not arrow at all"), 5)))).rejects.toThrow(
       "not an Arrow IPC stream",
     );
   });

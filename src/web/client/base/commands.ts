@@ -7,10 +7,8 @@ export type Command = {
   title: string;
   /** The heading under which it is listed. */
   group: string;
-  /** See `hotkeys.ts`. */
+  /** See `hotkeys.ts`. While something is typed only those with `Mod` count. */
   keys?: string | undefined;
-  /** Whether its keys count while something is typed, too; those with `Mod` always do. */
-  isForFields?: boolean;
   run: () => void;
 };
 
@@ -61,7 +59,7 @@ export function listenForKeys(): () => void {
     const isPressed = (keys: string | undefined) => keys === press || keys === `${before} ${press}`;
     const found = [...commands.values()].find(({ keys }) => isPressed(keys));
     before = press;
-    if (found === undefined || (isTyping(event) && !press.startsWith("Mod-") && found.isForFields !== true)) return;
+    if (found === undefined || (isTyping(event) && !press.startsWith("Mod-"))) return;
     // A dialog that is open has the keys.
     if (document.querySelector("dialog:modal") !== null) return;
     before = "";

@@ -22,9 +22,6 @@ export type Ask =
 /** What an answer's head says. */
 export type ResultHead = {
   isTruncated: boolean;
-  queryId: string | undefined;
-  /** Rows in the answer, where the server says so before they come. */
-  rows: number | undefined;
   /** What `render` of a KQL query asks for. */
   render: string | undefined;
 };

@@ -100,11 +100,8 @@ async function receive(body: ReadableStream<Uint8Array>): Promise<void> {
 }
 
 function headOf(headers: Headers) {
-  const rows = headers.get("x-engine-rows");
   return {
     isTruncated: headers.get("x-engine-truncated") === "true",
-    queryId: headers.get("x-engine-query-id") ?? undefined,
-    rows: rows === null ? undefined : Number(rows),
     render: headers.get("x-engine-render") ?? undefined,
   };
 }
