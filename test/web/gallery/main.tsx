@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { ApiError } from "../../../src/web/client/base/api-error.ts";
 import { toast } from "../../../src/web/client/base/announce.ts";
 import { scriptUrl } from "../../../src/web/client/base/trusted-types.ts";
-import { choice, flag, integer, json, text } from "../../../src/web/client/base/params.ts";
+import { choice, flag, json, text } from "../../../src/web/client/base/params.ts";
 import { usePackedText } from "../../../src/web/client/base/use-packed-text.ts";
 import { useParams } from "../../../src/web/client/base/use-params.ts";
 import { Chart } from "../../../src/web/client/chart/chart.tsx";
@@ -28,7 +28,6 @@ import "../../../src/web/client/styles/shell.css";
 const COUNTRIES = Array.from({ length: 300 }, (_, index) => `database_${String(index).padStart(3, "0")}`);
 const PARAMS = {
   name: text("none"),
-  limit: integer(100, { min: 1, max: 1_000 }),
   look: choice(["lines", "bars"], "lines"),
   on: flag(),
   range: json({ from: 0 }, (value): value is { from: number } => typeof value === "object" && value !== null),
@@ -133,7 +132,7 @@ function Gallery(): JSX.Element {
         onRange={(from, to) => update({ range: { from: Math.round(to - from) } })}
       />
       <output id="params">{JSON.stringify(values)}</output>
-      <Button onClick={() => update({ name: "a b", limit: 7, look: "bars", on: true })}>Change the address</Button>
+      <Button onClick={() => update({ name: "a b", look: "bars", on: true })}>Change the address</Button>
       <Progress label="Reading" value={0.4} />
       <EmptyState title="Nothing is saved">
         <p>Save a query to find it here.</p>

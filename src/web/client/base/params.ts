@@ -15,14 +15,6 @@ export function text(byDefault = ""): Param<string> {
   return { read: (value) => value, write: (value) => value, byDefault };
 }
 
-export function integer(byDefault: number, { min, max }: { min: number; max: number }): Param<number> {
-  const read = (value: string) => {
-    const number = Number(value);
-    return /^-?\d+$/.test(value) && number >= min && number <= max ? number : undefined;
-  };
-  return { read, write: String, byDefault };
-}
-
 export function choice<const T extends string>(values: readonly T[], byDefault: NoInfer<T>): Param<T> {
   return { read: (value) => values.find((one) => one === value), write: (value) => value, byDefault };
 }
