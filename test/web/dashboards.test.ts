@@ -112,6 +112,23 @@ describe.skipIf(lacks !== undefined)(`dashboards in a browser${lacks === undefin
     await rows.getByText("20", { exact: true }).waitFor();
   });
 
+  test("a row is shown with its numbers as they are", async () => {
+    const { id } = await send("POST", DASHBOARDS, {
+      name: "A row",
+      panels: [panel("table", "Numbers", 0, query("SELECT 12.5 AS half, 9007199254740993 AS large, 'x' AS word"))],
+    });
+    const { page } = await open(`/ui/dashboards/${String(id)}`);
+    await page.getByRole("gridcell", { name: "12.5" }).dblclick();
+    const dialog = page.getByRole("dialog", { name: "Numbers: a row" });
+    for (const text of ["half: 12.5", "large: 9007199254740993", 'word: "x"']) {
+      await dialog.getByText(text, { exact: true }).waitFor();
+    }
+    await checkAccessible(page);
+    await dialog.getByRole("button", { name: "Copy the row as JSON" }).click();
+    const copied = await page.evaluate<string>("navigator.clipboard.readText()");
+    expect(copied).toBe('{"half":12.5,"large":9007199254740993,"word":"x"}');
+  });
+
   test("a panel is moved by keys and saved; a second page hears that it is behind", async () => {
     const id = await made("Moved");
     const [first, second] = [await open(`/ui/dashboards/${id}`), await open(`/ui/dashboards/${id}`)];

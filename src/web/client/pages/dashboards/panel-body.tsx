@@ -1,11 +1,13 @@
 import type { JSX } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
+import { parseExactly } from "../../base/exact-number.ts";
 import { formatCount } from "../../base/format.ts";
 import { Chart } from "../../chart/chart.tsx";
 import type { ChartData } from "../../chart/plot.ts";
-import { CodeBlock } from "../../components/code-block.tsx";
+import { CopyButton } from "../../components/copy-button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { ErrorBox } from "../../components/error-box.tsx";
+import { JsonTree } from "../../components/json-tree.tsx";
 import { Spinner } from "../../components/spinner.tsx";
 import { Grid, type GridSort } from "../../grid/grid.tsx";
 import type { RunningResult } from "../../results/running-result.ts";
@@ -172,24 +174,15 @@ function TableView({ name, result }: { name: string; result: RunningResult }): J
       />
       {result.head?.isTruncated === true && <p class="panel-more">The first {formatCount(result.rows)} rows.</p>}
       {opened !== undefined && (
-        <Dialog title={`${name}: a row`} width="wide" onClose={() => setOpened(undefined)}>
-          <CodeBlock label="The row as JSON" text={indented(opened)} />
+        <Dialog
+          title={`${name}: a row`}
+          width="wide"
+          actions={<CopyButton text={opened} label="Copy the row as JSON" />}
+          onClose={() => setOpened(undefined)}
+        >
+          <JsonTree value={parseExactly(opened)} />
         </Dialog>
       )}
     </div>
   );
-}
-
-/** Each column on its line; numbers stay as they are written. */
-function indented(json: string): string {
-  try {
-    return JSON.stringify(JSON.parse(json, keptNumber), undefined, 2);
-  } catch {
-    return json;
-  }
-}
-
-function keptNumber(_key: string, value: unknown, context?: { source?: string }): unknown {
-  const isInexact = typeof value === "number" && !Number.isSafeInteger(value);
-  return isInexact && context?.source !== undefined ? context.source : value;
 }

@@ -1,6 +1,6 @@
 import { request } from "../../base/api.ts";
 import { readLines } from "../../base/ndjson.ts";
-import { parseExactly } from "../query/exact-number.ts";
+import { parseExactly } from "../../base/exact-number.ts";
 import type { FieldPath } from "./fields.ts";
 import { readPage, type Page, type Row } from "./paging.ts";
 import { aroundSql, facetSql, histogramSql, rowsSql, type Buckets, type Scope } from "./queries.ts";

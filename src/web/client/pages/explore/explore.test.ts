@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseExactly } from "../query/exact-number.ts";
+import { parseExactly } from "../../base/exact-number.ts";
 import { fieldTitle, levelColumn, messageColumn, nestedFields } from "./fields.ts";
 import { areFilters, conditionProblem, conditionSql, filterSql, withFilter, type Filter } from "./filters.ts";
 import { chartOf } from "./histogram.tsx";

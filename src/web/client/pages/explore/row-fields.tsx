@@ -1,8 +1,8 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { plural } from "../../base/format.ts";
+import { formatCount, plural } from "../../base/format.ts";
 import { Icon } from "../../components/icons.tsx";
-import { ExactNumber } from "../query/exact-number.ts";
+import { ExactNumber } from "../../base/exact-number.ts";
 import { fieldTitle, type FieldPath } from "./fields.ts";
 import type { Row } from "./paging.ts";
 import type { RowActions } from "./row-actions.ts";
@@ -59,7 +59,7 @@ function Part({ name, value, field, actions }: PartProps): JSX.Element {
           ))}
           {parts.length > most && (
             <button type="button" class="field-toggle" onClick={() => setMost(most + 5 * SHOWN_PARTS)}>
-              {plural(parts.length - most, "more")}
+              {formatCount(parts.length - most)} more
             </button>
           )}
         </div>

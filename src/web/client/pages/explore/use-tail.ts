@@ -2,7 +2,7 @@ import { useEffect, useReducer, useRef } from "preact/hooks";
 import { request } from "../../base/api.ts";
 import { ApiError } from "../../base/api-error.ts";
 import { clock, pause } from "../../base/clock.ts";
-import { parseExactly } from "../query/exact-number.ts";
+import { parseExactly } from "../../base/exact-number.ts";
 import type { Row } from "./paging.ts";
 import { readServerEvents, type ServerEvent } from "./server-events.ts";
 import { TailBuffer } from "./tail-buffer.ts";

@@ -1,4 +1,4 @@
-import { ExactNumber } from "../query/exact-number.ts";
+import { ExactNumber } from "../../base/exact-number.ts";
 
 /** A value as one text, as a filter compares it; null for NULL. */
 export function textOf(value: unknown): string | null {

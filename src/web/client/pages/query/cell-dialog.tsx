@@ -7,8 +7,8 @@ import { Dialog } from "../../components/dialog.tsx";
 import { Spinner } from "../../components/spinner.tsx";
 import { Tabs } from "../../components/tabs.tsx";
 import type { RunningResult } from "../../results/running-result.ts";
-import { parseExactly } from "./exact-number.ts";
-import { JsonTree } from "./json-tree.tsx";
+import { parseExactly } from "../../base/exact-number.ts";
+import { JsonTree } from "../../components/json-tree.tsx";
 
 /** Of a long text at once: more would take seconds to lay out. */
 const SHOWN_CHARS = 100_000;

@@ -1,8 +1,9 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { plural } from "../../base/format.ts";
-import { Icon } from "../../components/icons.tsx";
-import { ExactNumber } from "./exact-number.ts";
+import { ExactNumber } from "../base/exact-number.ts";
+import { formatCount, plural } from "../base/format.ts";
+import { Icon } from "./icons.tsx";
+import "./json-tree.css";
 
 /** Of an object or a list at once. */
 const SHOWN_PARTS = 200;
@@ -47,7 +48,7 @@ function Part({ name, value, level }: PartProps): JSX.Element {
           ))}
           {parts.length > most && (
             <button type="button" class="tree-more" onClick={() => setMost(most + 5 * SHOWN_PARTS)}>
-              {plural(parts.length - most, "more")}
+              {formatCount(parts.length - most)} more
             </button>
           )}
         </div>
