@@ -10,6 +10,12 @@ export function offsetMs(ms: number, zone: Zone): number {
   return zone === "utc" ? 0 : new Date(ms).getTimezoneOffset() * 60_000;
 }
 
+/** Whether the calendar has the day, as `2026-02-28`: `Date.parse` reads 2026-02-30 as a day of March. */
+export function isDay(text: string): boolean {
+  const ms = Date.parse(`${text}T00:00:00Z`);
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
+}
+
 /** A moment so many units later: `unit` is one of s, m, h, d, w, M and y. */
 export function stepped(ms: number, count: number, unit: string, zone: Zone): number {
   if (unit === "s" || unit === "m" || unit === "h") return ms + count * UNIT_MS[unit];

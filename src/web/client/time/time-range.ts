@@ -1,4 +1,4 @@
-import { beginningOf, offsetMs, stepped, type Zone } from "./calendar.ts";
+import { beginningOf, isDay, offsetMs, stepped, type Zone } from "./calendar.ts";
 
 /**
  * A range of time as an address has it: two expressions, each a moment (`2026-01-02T03:04:05Z`) or relative to the present
@@ -109,10 +109,7 @@ function absolute(text: string, zone: Zone): number | undefined {
   const time = text.length > 10 ? text.slice(11) : "00:00";
   // Of a date alone the language says UTC, of a date and a time the zone of the browser.
   const ms = Date.parse(`${day}T${time}${hasOffset || zone === "browser" ? "" : "Z"}`);
-  if (Number.isNaN(ms)) return undefined;
-  // 2026-02-30 is read as a day of March.
-  const isDay = new Date(`${day}T00:00:00Z`).toISOString().startsWith(day);
-  return isDay ? ms : undefined;
+  return Number.isNaN(ms) || !isDay(day) ? undefined : ms;
 }
 
 function relativeMs(steps: string, rounding: string | undefined, nowMs: number, zone: Zone): number | undefined {

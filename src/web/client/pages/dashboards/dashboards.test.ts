@@ -194,6 +194,9 @@ describe("time ranges", () => {
     ["yesterday", undefined],
     ["now-6", undefined],
     ["2026-13-01T00:00:00Z", undefined],
+    ["2026-02-28T00:00:00Z", "2026-02-28T00:00:00.000Z"],
+    ["2026-02-30T00:00:00Z", undefined],
+    ["2025-02-29T00:00:00Z", undefined],
   ])("%s", (text, expected) => {
     expect(at(text)).toBe(expected);
   });

@@ -1,4 +1,4 @@
-import { beginningOf, stepped } from "../../time/calendar.ts";
+import { beginningOf, isDay, stepped } from "../../time/calendar.ts";
 
 /**
  * Time ranges of dashboards: `now`, `now-6h`, `now-1d/d` and RFC 3339. Everything is UTC, as the server's times are, so an
@@ -40,7 +40,7 @@ export function isRelative(text: string): boolean {
 export function momentOf(text: string, nowMs: number, end: "from" | "to"): number | undefined {
   const relative = RELATIVE.exec(text);
   if (relative === null) {
-    const ms = RFC_3339.test(text) ? Date.parse(text.replace(" ", "T")) : Number.NaN;
+    const ms = RFC_3339.test(text) && isDay(text.slice(0, 10)) ? Date.parse(text.replace(" ", "T")) : Number.NaN;
     return inBounds(ms);
   }
   const [, sign, count, unit, rounded] = relative;
