@@ -129,6 +129,40 @@ describe.skipIf(lacks !== undefined)(`dashboards in a browser${lacks === undefin
     expect(copied).toBe('{"half":12.5,"large":9007199254740993,"word":"x"}');
   });
 
+  test("a variable that is typed leaves another that was chosen meanwhile", async () => {
+    const { id } = await send("POST", DASHBOARDS, {
+      name: "Typed",
+      panels: [panel("table", "Both", 0, query("SELECT $a || ' ' || $b AS both"))],
+      settings: {
+        variables: [
+          { name: "a", type: "text", default: "first" },
+          { name: "b", type: "list", values: ["one", "two"], default: "one" },
+        ],
+      },
+    });
+    const { page } = await open(`/ui/dashboards/${String(id)}`);
+    await page.getByRole("gridcell", { name: "first one" }).waitFor();
+    await page.getByRole("combobox", { name: "b", exact: true }).click();
+    const two = page.getByRole("option", { name: "two" });
+    await two.waitFor();
+    // Both within the moment after which a typed text counts.
+    await page.evaluate(`
+      const input = [...document.querySelectorAll(".variables form input")][0];
+      input.value = "second";
+      input.dispatchEvent(new InputEvent("input", { bubbles: true }));
+    `);
+    await two.click({ timeout: 450 });
+    await page.getByRole("gridcell", { name: "second two" }).waitFor();
+    const entries = await page.evaluate<number>("history.length");
+    const typed = page.getByRole("textbox", { name: "a" });
+    await typed.fill("third");
+    await typed.press("Enter");
+    await page.getByRole("gridcell", { name: "third two" }).waitFor();
+    await typed.press("Enter");
+    await page.waitForTimeout(700);
+    expect(await page.evaluate<number>("history.length")).toBe(entries + 1);
+  });
+
   test("a panel is moved by keys and saved; a second page hears that it is behind", async () => {
     const id = await made("Moved");
     const [first, second] = [await open(`/ui/dashboards/${id}`), await open(`/ui/dashboards/${id}`)];

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { clock } from "../../base/clock.ts";
 import { Button } from "../../components/button.tsx";
 import { Combobox } from "../../components/combobox.tsx";
@@ -73,13 +73,19 @@ const TYPED_AFTER_MS = 500;
 function TextVariable(props: { title: string; value: string; onChoose: (value: string) => void }): JSX.Element {
   const { title, value, onChoose } = props;
   const [typed, setTyped] = useState(value);
+  // Another variable may change while the timer runs: an older `onChoose` would write its previous value back.
+  const latest = useRef(onChoose);
+  latest.current = onChoose;
   useEffect(() => setTyped(value), [value]);
-  useEffect(() => (typed === value ? undefined : clock.after(TYPED_AFTER_MS, () => onChoose(typed))), [typed]);
+  useEffect(
+    () => (typed === value ? undefined : clock.after(TYPED_AFTER_MS, () => latest.current(typed))),
+    [typed, value],
+  );
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        onChoose(typed);
+        if (typed !== value) onChoose(typed);
       }}
     >
       <Field label={title} value={typed} onInput={setTyped} />
