@@ -163,6 +163,22 @@ describe.skipIf(lacks !== undefined)(`dashboards in a browser${lacks === undefin
     expect(await page.evaluate<number>("history.length")).toBe(entries + 1);
   });
 
+  test("a variable whose query failed is read again with the panels", async () => {
+    const variable = { name: "late", type: "query", query: query("SELECT DISTINCT word FROM later")[0] };
+    const { id } = await send("POST", DASHBOARDS, {
+      name: "Late",
+      panels: [panel("table", "Late", 0, query("SELECT $late AS late"))],
+      settings: { variables: [variable] },
+    });
+    const { page, expectProblem } = await open(`/ui/dashboards/${String(id)}`);
+    expectProblem("40");
+    await page.locator(".variable-problem").waitFor();
+    await ingest(engine.url, "later", '{"word":"here"}');
+    await page.getByRole("button", { name: "Run all panels again" }).click();
+    await page.getByRole("gridcell", { name: "here" }).waitFor();
+    expect(await page.locator(".variable-problem").count()).toBe(0);
+  });
+
   test("a panel is moved by keys and saved; a second page hears that it is behind", async () => {
     const id = await made("Moved");
     const [first, second] = [await open(`/ui/dashboards/${id}`), await open(`/ui/dashboards/${id}`)];

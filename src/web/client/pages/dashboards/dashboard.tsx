@@ -71,7 +71,7 @@ function Board({ dashboard }: { dashboard: Dashboard }): JSX.Element {
   const range = useRange(content, params);
   const { bounds, turn, again } = useTurns(range, refreshOf(content, params.refresh));
   const chosen = useMemo(() => readChosen(packed ?? ""), [packed]);
-  const { states, parameters } = useVariables(content.settings.variables, chosen, bounds);
+  const { states, parameters } = useVariables(content.settings.variables, chosen, bounds, turn);
   const shared = useShared(parameters);
   const panels = usePlaced(content, isEditing);
   const alone = panels.find(({ id }) => id === params.panel);

@@ -19,12 +19,13 @@ const MOST_VALUES = 1_000;
 
 /**
  * The variables with their values, and what queries may name. The values of a query are read when the page opens, and
- * again when the query names something that has another value now.
+ * again when the query names something that has another value now. A query that failed is asked again with the next turn.
  */
 export function useVariables(
   variables: readonly Variable[],
   chosen: ChosenValues,
   bounds: Bounds,
+  turn: number,
 ): { states: readonly VariableState[]; parameters: Parameters } {
   const { ordered, circular } = useMemo(() => inOrderOfUse(variables), [variables]);
   const [read, setRead] = useState<ReadonlyMap<string, VariableOptions>>(new Map());
@@ -39,7 +40,7 @@ export function useVariables(
     states.set(variable, { variable, value, options });
     parameters.set(variable.name.toLowerCase(), stateOf(variable, value, options, bounds));
   }
-  useReads(wanted, setRead);
+  useReads(wanted, turn, setRead);
   return { states: variables.flatMap((variable) => states.get(variable) ?? []), parameters };
 }
 
@@ -63,8 +64,8 @@ function optionsOf(
 
 type SetRead = (change: (now: ReadonlyMap<string, VariableOptions>) => ReadonlyMap<string, VariableOptions>) => void;
 
-/** Runs each query once; what no variable needs any more is forgotten. */
-function useReads(wanted: ReadonlyMap<string, PreparedQuery>, setRead: SetRead): void {
+/** Runs each query once, a failed one again with the next turn; what no variable needs any more is forgotten. */
+function useReads(wanted: ReadonlyMap<string, PreparedQuery>, turn: number, setRead: SetRead): void {
   const running = useRef(new Map<string, AbortController>());
   const keys = [...wanted.keys()].join("\n");
   useEffect(() => {
@@ -79,10 +80,12 @@ function useReads(wanted: ReadonlyMap<string, PreparedQuery>, setRead: SetRead):
       const stop = new AbortController();
       running.current.set(key, stop);
       void readValues(query, stop.signal).then((options) => {
-        if (options !== undefined) setRead((now) => new Map(now).set(key, options));
+        if (options === undefined) return;
+        if ("error" in options) running.current.delete(key);
+        setRead((now) => new Map(now).set(key, options));
       });
     }
-  }, [keys]);
+  }, [keys, turn]);
   useEffect(
     () => () => {
       for (const stop of running.current.values()) stop.abort();
