@@ -179,6 +179,22 @@ describe.skipIf(lacks !== undefined)(`dashboards in a browser${lacks === undefin
     expect(await page.locator(".variable-problem").count()).toBe(0);
   });
 
+  test("charts write their times in UTC", async () => {
+    const text = "SELECT TIMESTAMPTZ '2026-01-01 12:00:00Z' AS at, 1 AS one, 2 AS two";
+    const { id } = await send("POST", DASHBOARDS, {
+      name: "Zones",
+      panels: [panel("bar", "Chart", 0, query(text))],
+    });
+    const opened = await open("/ui/dashboards");
+    const { page, context } = opened;
+    const session = await context.newCDPSession(page);
+    await session.send("Emulation.setTimezoneOverride", { timezoneId: "Asia/Tokyo" });
+    await page.goto(`/ui/dashboards/${String(id)}`);
+    await page.locator(".panel .u-over").hover();
+    const legend = page.locator(".panel .u-legend");
+    await expect.poll(() => legend.textContent()).toContain("2026-01-01 12:00pm");
+  });
+
   test("a panel is moved by keys and saved; a second page hears that it is behind", async () => {
     const id = await made("Moved");
     const [first, second] = [await open(`/ui/dashboards/${id}`), await open(`/ui/dashboards/${id}`)];

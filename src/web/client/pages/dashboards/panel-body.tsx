@@ -133,6 +133,7 @@ function SeriesView({ panel, run, bounds, look, format, onRange }: SeriesViewPro
               series={series}
               look={look}
               isTime={chart.isTime}
+              zone="utc"
               unit={format}
               heightPx={heightPx}
               {...(chart.isTime && { onRange })}

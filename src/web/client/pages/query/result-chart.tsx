@@ -61,6 +61,7 @@ export function ResultChart({ result }: { result: RunningResult }): JSX.Element 
           series={series}
           look={kind ?? first.kind}
           isTime={columns[xColumn]?.kind === "time"}
+          zone="utc"
           unit={formatShortCount}
           heightPx={320}
         />
