@@ -214,4 +214,20 @@ describe.skipIf(lacks !== undefined)(`dashboards in a browser${lacks === undefin
     await checkAccessible(second.page);
     expect((await send("GET", `${DASHBOARDS}/${id}`))["version"]).toBe(2);
   });
+
+  test("the browser asks before it closes a page with changes, and only then", async () => {
+    const { page, expectProblem } = await open(`/ui/dashboards/${await made("Asked")}`);
+    expectProblem("400");
+    const isLeft = () => page.evaluate<boolean>("dispatchEvent(new Event('beforeunload', { cancelable: true }))");
+    await page.getByRole("button", { name: "Edit", exact: true }).click();
+    await page.getByRole("button", { name: "Move Levels" }).focus();
+    for (const [key, expected] of [
+      ["ArrowLeft", true],
+      ["ArrowRight", false],
+      ["ArrowLeft", true],
+    ] as const) {
+      await page.keyboard.press(key);
+      await expect.poll(isLeft).toBe(expected);
+    }
+  });
 });

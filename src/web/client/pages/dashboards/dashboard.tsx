@@ -19,7 +19,7 @@ import { Spinner } from "../../components/spinner.tsx";
 import { BoardDialogs, type Opened } from "./board-dialogs.tsx";
 import { BoardHead } from "./board-head.tsx";
 import { keyOf, readDashboard, saveDashboard } from "./dashboard-api.ts";
-import { contentOf, isSame, type Content, type Dashboard, type Panel } from "./document.ts";
+import { contentOf, type Content, type Dashboard, type Panel } from "./document.ts";
 import { freePlace, inReadingOrder, withRoom } from "./layout.ts";
 import { PanelGrid } from "./panel-grid.tsx";
 import { newQuery } from "./query-fields.tsx";
@@ -64,7 +64,7 @@ function Board({ dashboard }: { dashboard: Dashboard }): JSX.Element {
   const [params, update] = useParams(PARAMS);
   const [packed, writeChosen] = usePackedText("vars", "");
   const mayWrite = useMay("write");
-  const { draft, change, drop } = useDraft(dashboard);
+  const { draft, hasChanges, change, drop } = useDraft(dashboard);
   const [opened, setOpened] = useState<Opened | undefined>();
   const content: Content = draft?.content ?? dashboard;
   const isEditing = params.edit && mayWrite;
@@ -90,7 +90,6 @@ function Board({ dashboard }: { dashboard: Dashboard }): JSX.Element {
     save.reset();
     finish();
   };
-  const hasChanges = draft !== undefined && !isSame(draft.content, contentOf(draft.base));
 
   const setPanels = (next: (panels: readonly Panel[]) => readonly Panel[]): void =>
     change((now) => ({ ...now, panels: next(withRoom(now.panels)) }));

@@ -31,7 +31,7 @@ type PanelGridProps = {
 /** The panels in their places; while they are edited each has handles. */
 export function PanelGrid(props: PanelGridProps): JSX.Element {
   const { panels, alone, parameters, bounds, turn, isPaused, isEditing, onAlone, onRange, onEdit, onPanels } = props;
-  const moving = useMoving(onPanels);
+  const moving = useMoving(panels, onPanels);
   const isTabShown = useIsTabShown();
   return (
     <div class={alone === undefined ? "panels" : "panels panels-one"}>
@@ -69,14 +69,10 @@ export function PanelGrid(props: PanelGridProps): JSX.Element {
 }
 
 /** Where panels are while one of them is moved: from where all were at its beginning. */
-function useMoving(setPanels: ChangePanels): (id: string) => Moving {
+function useMoving(now: readonly Panel[], setPanels: ChangePanels): (id: string) => Moving {
   const before = useRef<readonly Panel[] | undefined>(undefined);
   return (id) => ({
-    begin: () =>
-      setPanels((panels) => {
-        before.current = panels;
-        return panels;
-      }),
+    begin: () => void (before.current = now),
     show: (place) => setPanels((panels) => placedAt(before.current ?? panels, id, place)),
     end: (isKept) => {
       const start = before.current;

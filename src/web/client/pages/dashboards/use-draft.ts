@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { onForget } from "../../base/session.ts";
-import { contentOf, type Content, type Dashboard } from "./document.ts";
+import { contentOf, isSame, type Content, type Dashboard } from "./document.ts";
 
 /** Changes that are not saved, and the version that they were made on. */
 export type Draft = { base: Dashboard; content: Content };
@@ -11,18 +11,19 @@ onForget(() => drafts.clear());
 
 export function useDraft(dashboard: Dashboard): {
   draft: Draft | undefined;
+  hasChanges: boolean;
   change: (next: (now: Content) => Content) => void;
   drop: () => void;
 } {
   const { id } = dashboard;
   const [draft, setDraft] = useState(() => drafts.get(id));
-  const isThere = draft !== undefined;
+  const hasChanges = draft !== undefined && !isSame(draft.content, contentOf(draft.base));
   useEffect(() => {
-    if (!isThere) return;
+    if (!hasChanges) return;
     const ask = (event: BeforeUnloadEvent) => event.preventDefault();
     addEventListener("beforeunload", ask);
     return () => removeEventListener("beforeunload", ask);
-  }, [isThere]);
+  }, [hasChanges]);
   const change = useCallback(
     (next: (now: Content) => Content) => {
       const { base, content } = drafts.get(id) ?? { base: dashboard, content: contentOf(dashboard) };
@@ -36,5 +37,5 @@ export function useDraft(dashboard: Dashboard): {
     drafts.delete(id);
     setDraft(undefined);
   }, [id]);
-  return { draft, change, drop };
+  return { draft, hasChanges, change, drop };
 }
