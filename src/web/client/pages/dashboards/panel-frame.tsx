@@ -7,6 +7,7 @@ import { Menu } from "../../components/menu.tsx";
 import { Spinner } from "../../components/spinner.tsx";
 import { knownType, panelName, type Panel } from "./document.ts";
 import { Handle, type Moving } from "./handles.tsx";
+import { COLUMNS } from "./layout.ts";
 import { PanelBody } from "./panel-body.tsx";
 import { bound, type Parameters } from "./parameters.ts";
 import type { PreparedQuery } from "./run-query.ts";
@@ -72,7 +73,7 @@ export function PanelFrame(props: PanelFrameProps): JSX.Element {
         "--y": String(y + 1),
         "--w": String(w),
         "--h": String(h),
-        "--order": String(Math.min(y * 24 + x, 2_000_000)),
+        "--order": String(Math.min(y * COLUMNS + x, 2_000_000)),
       }}
     >
       <header class="panel-head">
