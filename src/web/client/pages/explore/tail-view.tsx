@@ -20,7 +20,6 @@ type TailViewProps = {
 };
 
 const STATES: Readonly<Record<TailState, string>> = {
-  off: "Off",
   connecting: "Connecting…",
   open: "Live",
   waiting: "The connection is lost; trying again…",

@@ -7,7 +7,7 @@ import type { Row } from "./paging.ts";
 import { readServerEvents, type ServerEvent } from "./server-events.ts";
 import { TailBuffer } from "./tail-buffer.ts";
 
-export type TailState = "off" | "connecting" | "open" | "waiting" | "ended";
+export type TailState = "connecting" | "open" | "waiting" | "ended";
 
 export type Tail = {
   buffer: TailBuffer;
@@ -27,22 +27,18 @@ const DRAW_EVERY_MS = 100;
 const FIRST_WAIT_MS = 1_000;
 const MOST_WAIT_MS = 15_000;
 
-/** Follows a table while `source` is given: comes again after failures at the row where it was. */
-export function useTail(source: TailSource | undefined): Tail {
+/** Follows a table: after a failure it goes on from the row where it was. */
+export function useTail(source: TailSource): Tail {
   const [attempt, restart] = useReducer((count: number) => count + 1, 0);
   const [, draw] = useReducer((count: number) => count + 1, 0);
   const now = useRef<Pick<Tail, "buffer" | "state" | "error">>({
     buffer: new TailBuffer(),
-    state: "off",
+    state: "connecting",
     error: undefined,
   });
-  const key = source === undefined ? undefined : JSON.stringify(source);
+  const key = JSON.stringify(source);
   useEffect(() => {
     const { current } = now;
-    if (source === undefined) {
-      current.state = "off";
-      return;
-    }
     current.buffer = new TailBuffer();
     const aborter = new AbortController();
     let isDrawn = true;
