@@ -138,7 +138,7 @@ describe.skipIf(lacks !== undefined)(`explore and catalog${lacks === undefined ?
     await ingest(engine.url, "events", '{"body":"it\'s two"}');
     await page.getByText("1 waiting").waitFor();
     expect(await page.getByText("it's two").count()).toBe(0);
-    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByRole("button", { name: "Resume" }).click();
     await page.getByText("it's two").waitFor();
     expect(await page.locator(".log").count()).toBe(2);
   });

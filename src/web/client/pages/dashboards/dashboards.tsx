@@ -63,7 +63,7 @@ export function DashboardsPage(): JSX.Element {
       {found.error !== null && (
         <ErrorBox title="The list could not be read." error={found.error} onRetry={() => void found.refetch()} />
       )}
-      {download.error !== null && <ErrorBox title="It was not exported." error={download.error} />}
+      {download.error !== null && <ErrorBox title="The dashboard was not exported." error={download.error} />}
       {found.data === undefined && found.error === null && <Spinner label="Reading the list…" />}
       {found.data !== undefined && found.data.all.length > 0 && (
         <div class="list-search">
@@ -180,7 +180,7 @@ function NewDialog(props: { onClose: () => void; onCreated: (id: string) => void
       >
         <Field label="Name" value={name} onInput={(next) => setName(next.slice(0, 200))} isRequired />
       </form>
-      {create.error !== null && <ErrorBox title="It was not made." error={create.error} />}
+      {create.error !== null && <ErrorBox title="The dashboard was not created." error={create.error} />}
     </Dialog>
   );
 }
@@ -215,7 +215,7 @@ function DeleteDialog({ head, onClose }: { head: DashboardHead; onClose: () => v
       <p>
         Its {plural(head.panel_count, "panel")} and all its versions go, for everybody. To keep them, export it first.
       </p>
-      {remove.error !== null && <ErrorBox title="It was not deleted." error={remove.error} />}
+      {remove.error !== null && <ErrorBox title="The dashboard was not deleted." error={remove.error} />}
     </Dialog>
   );
 }

@@ -116,7 +116,7 @@ export function PieView({ name, rows, format }: DrawingProps): JSX.Element {
             </li>
           ))}
         </ul>
-        {left > 0 && <p class="panel-more">{left} rows are not above zero, and are no parts.</p>}
+        {left > 0 && <p class="panel-more">{left} rows with zero or negative values are left out.</p>}
       </div>
     </div>
   );

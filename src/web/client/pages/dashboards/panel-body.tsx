@@ -57,7 +57,7 @@ export function PanelBody(props: PanelBodyProps): JSX.Element {
     return <TableView name={panelName(panel)} result={run.result} key={run.result.startedMs} />;
   if (run.rows.length > 0) return <Drawn {...props} type={type} />;
   if (waiting !== undefined) return <p class="panel-note">{waiting}</p>;
-  return run.isRunning ? <Spinner label="Running…" /> : <p class="panel-note">It runs when it is in view.</p>;
+  return run.isRunning ? <Spinner label="Running…" /> : <p class="panel-note">Runs when scrolled into view.</p>;
 }
 
 type DrawnProps = PanelBodyProps & { type: NonNullable<ReturnType<typeof knownType>> };

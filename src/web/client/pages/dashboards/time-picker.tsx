@@ -45,11 +45,11 @@ export function TimePicker(props: TimePickerProps): JSX.Element {
       <Button look="quiet" icon="right" label="The range after" onClick={() => shifted(1)} />
       <Button icon="refresh" label="Run all panels again" onClick={onRefresh} />
       <Select
-        label="Run again every"
+        label="Auto-refresh"
         isLabelHidden
         value={String(refreshSecs)}
         options={[
-          { value: "0", title: "Not by itself" },
+          { value: "0", title: "Off" },
           ...choices.map((seconds) => ({ value: String(seconds), title: `Every ${spanInWords(seconds)}` })),
         ]}
         onChange={(seconds) => onRefreshSecs(Number(seconds))}

@@ -75,7 +75,7 @@ export function problemOf({ from, to }: TimeRange, nowMs: number): { from?: stri
   if (start === undefined || end === undefined) {
     return { ...(start === undefined && { from: wrong }), ...(end === undefined && { to: wrong }) };
   }
-  return start < end ? undefined : { to: "This is not after the beginning." };
+  return start < end ? undefined : { to: "The end must be after the start." };
 }
 
 /** What somebody typed as the API takes it: a date is its first moment, and a time without a zone is UTC. */

@@ -34,7 +34,7 @@ export function useVariables(
   const states = new Map<Variable, VariableState>();
   for (const variable of ordered) {
     const options = circular.has(variable)
-      ? { error: new Error("its query waits for itself, by way of other variables") }
+      ? { error: new Error("its query depends on itself through other variables") }
       : optionsOf(variable, parameters, read, wanted);
     const value = valueOf(variable, chosen, options);
     states.set(variable, { variable, value, options });

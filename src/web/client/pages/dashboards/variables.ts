@@ -118,15 +118,15 @@ const INTERVAL = /^(?:auto|[1-9]\d{0,8}(?:ms|s|m|h|d|w))$/;
 /** What the server would refuse; undefined for a good variable. `names` are those of all variables. */
 export function problemOfVariable(variable: Variable, names: readonly string[]): string | undefined {
   const { name } = variable;
-  if (!NAME.test(name)) return "A name has letters of ASCII, digits and _, and does not begin with a digit.";
+  if (!NAME.test(name)) return "Use ASCII letters, digits and _; do not start with a digit.";
   if (names.filter((one) => one.toLowerCase() === name.toLowerCase()).length > 1) {
     return "Another variable has this name.";
   }
-  if (/^(?:from|to)$/i.test(name)) return `$${name.toLowerCase()} is an end of the time range: choose another name.`;
+  if (/^(?:from|to)$/i.test(name)) return `$${name.toLowerCase()} is reserved for the time range: choose another name.`;
   if (variable.type === "query" && variable.query.text.trim() === "") return "It has no query yet.";
   if (variable.type === "interval") {
     const wrong = [...variable.values, variable.default ?? "auto"].find((value) => !INTERVAL.test(value));
-    if (wrong !== undefined) return `“${wrong}” is no interval: write 30s, 5m, 1h, 7d or auto.`;
+    if (wrong !== undefined) return `“${wrong}” is not an interval: use 30s, 5m, 1h, 7d or auto.`;
   }
   return undefined;
 }

@@ -70,10 +70,10 @@ describe("SQL", () => {
   });
 
   test.each([
-    ["1=1) OR (1=1", "A bracket closes that was not opened."],
+    ["1=1) OR (1=1", "A closing bracket has no opening bracket."],
     ["(a", "A bracket does not close."],
     ["a = 'x", "A quote or a comment does not end."],
-    ["a; b", "A condition has no semicolon."],
+    ["a; b", "Remove the semicolon: this takes one condition."],
     ["a = ');' AND b = \"(\" -- )", undefined],
   ])("what is wrong with %j", (text, problem) => {
     expect(conditionProblem(text)).toBe(problem);

@@ -74,8 +74,8 @@ export function ExplorePage(): JSX.Element {
     return (
       <>
         <PageHead title="Explore" />
-        <EmptyState icon="explore" title={`${shown.name} has no column of times`}>
-          <p>Rows are explored by their column at, which this table does not have. The query page reads every table.</p>
+        <EmptyState icon="explore" title={`${shown.name} has no time column`}>
+          <p>Explore needs a column named at. Use the query page for this table.</p>
         </EmptyState>
       </>
     );
@@ -205,7 +205,7 @@ function Explored({ database, table, tables, onTable }: ExploredProps): JSX.Elem
         onCondition={(next) => update({ where: next })}
       />
       {scope === undefined && problem === undefined && (
-        <ErrorBox error={new Error(`${range.from} to ${range.to} is no range of time: choose another above.`)} />
+        <ErrorBox error={new Error(`${range.from} to ${range.to} is not a valid time range: choose another above.`)} />
       )}
       {scope !== undefined && live && (
         <TailView database={database} table={name} condition={scope.condition} look={look} actions={actions} />

@@ -114,11 +114,11 @@ export function conditionSql(
 export function conditionProblem(condition: string): string | undefined {
   const rest = condition.replace(QUOTED, " ");
   if (/['"]|\/\*/.test(rest)) return "A quote or a comment does not end.";
-  if (rest.includes(";")) return "A condition has no semicolon.";
+  if (rest.includes(";")) return "Remove the semicolon: this takes one condition.";
   let depth = 0;
   for (const [bracket] of rest.matchAll(/[()]/g)) {
     depth += bracket === "(" ? 1 : -1;
-    if (depth < 0) return "A bracket closes that was not opened.";
+    if (depth < 0) return "A closing bracket has no opening bracket.";
   }
   return depth > 0 ? "A bracket does not close." : undefined;
 }

@@ -52,7 +52,7 @@ export function Histogram({ database, scope, zone, by, choice, onBy, onRange }: 
           </span>
         )}
         <Select
-          label="Told apart by"
+          label="Split by"
           isLabelHidden
           value={choice}
           options={[

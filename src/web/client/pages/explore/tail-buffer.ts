@@ -51,7 +51,7 @@ export class TailBuffer {
     this.isPaused = false;
     // The mark has the place of the last one that was let go.
     const place = (this.#waiting[0]?.place ?? this.#places + 1) - 1;
-    const gap = `${this.#lost.toLocaleString("en-US")} rows came during the pause and were let go`;
+    const gap = `${this.#lost.toLocaleString("en-US")} rows arrived during the pause and were dropped`;
     const marks: TailEntry[] = this.#lost === 0 ? [] : [{ gap, place }];
     const waiting = this.#waiting;
     this.#waiting = [];

@@ -44,7 +44,7 @@ export function TailView({ database, table, condition, look, actions }: TailView
         </span>
         {buffer.isPaused ? (
           <Button look="primary" icon="play" onClick={tail.resume}>
-            Go on
+            Resume
           </Button>
         ) : (
           <Button icon="stop" onClick={tail.pause}>

@@ -89,7 +89,7 @@ async function follow({ database, table, filter }: TailSource, following: Follow
     const failure = await readOnce();
     if (signal.aborted) return;
     if (failure instanceof ApiError && failure.code === "snapshot_expired") {
-      buffer.gap("Rows are missing here: what came in between can no longer be read by a tail. A query finds it.");
+      buffer.gap("Rows are missing here: the tail can no longer read them. Run a query to see them.");
       lastId = undefined;
     } else if (!(failure instanceof ApiError && failure.isTemporary)) {
       tell("ended", failure);
