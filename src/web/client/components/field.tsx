@@ -85,7 +85,16 @@ export function Select<T extends string>(props: SelectProps<T>): JSX.Element {
 
 type LabelledProps = Common & { id: string; children: ComponentChildren };
 
-function Labelled({ id, label, hint, error, isLabelHidden = false, children, ...props }: LabelledProps): JSX.Element {
+/** An input with its label, and below it its hint or what is wrong. */
+export function Labelled({
+  id,
+  label,
+  hint,
+  error,
+  isLabelHidden = false,
+  children,
+  ...props
+}: LabelledProps): JSX.Element {
   return (
     <div class={`field${props.class === undefined ? "" : ` ${props.class}`}`}>
       <label class={isLabelHidden ? "unseen" : "field-label"} for={id}>

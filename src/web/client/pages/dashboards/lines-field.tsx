@@ -1,5 +1,6 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useId } from "preact/hooks";
+import { Labelled } from "../../components/field.tsx";
 
 type LinesFieldProps = {
   label: string;
@@ -13,12 +14,8 @@ type LinesFieldProps = {
 /** A text of several lines with its label. */
 export function LinesField({ label, value, onInput, rows, hint, error }: LinesFieldProps): JSX.Element {
   const id = useId();
-  const note = error ?? hint;
   return (
-    <div class="field">
-      <label class="field-label" for={id}>
-        {label}
-      </label>
+    <Labelled id={id} label={label} hint={hint} error={error}>
       <textarea
         id={id}
         class="input lines"
@@ -26,14 +23,9 @@ export function LinesField({ label, value, onInput, rows, hint, error }: LinesFi
         value={value}
         spellcheck={false}
         aria-invalid={error === undefined ? undefined : "true"}
-        aria-describedby={note === undefined ? undefined : `${id}-note`}
+        aria-describedby={hint === undefined && error === undefined ? undefined : `${id}-note`}
         onInput={(event) => onInput(event.currentTarget.value)}
       />
-      {note !== undefined && (
-        <p id={`${id}-note`} class={error === undefined ? "field-hint" : "field-error"}>
-          {note}
-        </p>
-      )}
-    </div>
+    </Labelled>
   );
 }
