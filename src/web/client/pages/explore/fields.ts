@@ -17,6 +17,11 @@ export function sameField(a: FieldPath, b: FieldPath): boolean {
   return fieldKey(a) === fieldKey(b);
 }
 
+/** The columns, then the fields inside them. */
+export function allFields(columns: readonly Column[], nested: readonly FieldPath[]): FieldPath[] {
+  return [...columns.map(({ name }): FieldPath => ({ column: name, keys: [] })), ...nested];
+}
+
 export function columnOf(columns: readonly Column[], { column }: FieldPath): Column | undefined {
   return columns.find(({ name }) => name === column);
 }

@@ -4,7 +4,7 @@ import type { Column } from "../../base/schema.ts";
 import { Button } from "../../components/button.tsx";
 import { Combobox } from "../../components/combobox.tsx";
 import { Field, Select } from "../../components/field.tsx";
-import { fieldKey, fieldTitle, type FieldPath } from "./fields.ts";
+import { allFields, fieldKey, fieldTitle, type FieldPath } from "./fields.ts";
 import { filterTitle, OPERATORS, takesValue, withFilter, type Filter, type Operator } from "./filters.ts";
 
 type FilterBarProps = {
@@ -94,7 +94,7 @@ const OPERATOR_TITLES: Readonly<Record<Operator, string>> = {
 };
 
 function NewFilter({ columns, nested, onAdd }: NewFilterProps): JSX.Element {
-  const fields = [...columns.map(({ name }): FieldPath => ({ column: name, keys: [] })), ...nested];
+  const fields = allFields(columns, nested);
   const [key, setKey] = useState(() =>
     fieldKey(fields.find(({ column }) => column !== "at") ?? { column: "at", keys: [] }),
   );

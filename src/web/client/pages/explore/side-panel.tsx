@@ -7,7 +7,7 @@ import { ErrorBox } from "../../components/error-box.tsx";
 import { Field } from "../../components/field.tsx";
 import { Spinner } from "../../components/spinner.tsx";
 import { readFacet, type FacetValue } from "./explore-api.ts";
-import { columnOf, fieldKey, fieldTitle, type FieldPath } from "./fields.ts";
+import { allFields, columnOf, fieldKey, fieldTitle, type FieldPath } from "./fields.ts";
 import { FACET_VALUES, type Scope } from "./queries.ts";
 import type { RowActions } from "./row-actions.ts";
 import { scopeKey } from "./use-rows.ts";
@@ -28,8 +28,7 @@ const MOST_FIELDS = 100;
 export function SidePanel({ database, scope, nested, facets, actions, onRemove }: SidePanelProps): JSX.Element {
   const [text, setText] = useState("");
   const wanted = text.trim().toLowerCase();
-  const fields = [...scope.columns.map(({ name }): FieldPath => ({ column: name, keys: [] })), ...nested];
-  const found = fields.filter((field) => fieldTitle(field).toLowerCase().includes(wanted));
+  const found = allFields(scope.columns, nested).filter((field) => fieldTitle(field).toLowerCase().includes(wanted));
   const chosen = new Set(facets.map(fieldKey));
   return (
     <aside class="explore-side" aria-label="Fields">
