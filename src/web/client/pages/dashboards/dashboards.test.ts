@@ -4,6 +4,7 @@ import { differences, exportedText, importedFile, type Panel, type Variable } fr
 import { COLUMNS, freePlace, grown, overlap, placeAfterKey, placedAt, withRoom, type Placed } from "./layout.ts";
 import { inlines, markdownBlocks, safeAddress } from "./markdown.ts";
 import { autoInterval, bound, intervalText, parametersIn } from "./parameters.ts";
+import { logLinesOf } from "./rows.ts";
 import { boundsOf, momentOf, problemOf, rangeInWords, writtenMoment } from "./time-range.ts";
 import { inOrderOfUse, problemOfVariable, readChosen, valueOf } from "./variables.ts";
 
@@ -226,6 +227,37 @@ describe("time ranges", () => {
     expect(rangeInWords({ from: "now-1d/d", to: "now-1d/d" })).toBe("Yesterday");
     expect(rangeInWords({ from: "now/w", to: "now/w" })).toBe("This week");
     expect(rangeInWords({ from: "2026-05-01T00:00:00Z", to: "now" })).toBe("2026-05-01 00:00 UTC to now");
+  });
+});
+
+describe("lines of a log", () => {
+  const line = (row: Readonly<Record<string, string>>) => {
+    const columns = Object.keys(row).map((name) => ({ name, type: "string", kind: "text" as const }));
+    const texts = Object.values(row).map((text) => [text]);
+    const [first] = logLinesOf({ columns, count: 1, numbers: texts.map(() => [null]), texts, isTruncated: false }, 1);
+    return { level: first?.level, message: first?.message, fields: first?.fields };
+  };
+
+  test.each([
+    [
+      { host: "a", Severity: "warn", line: "b" },
+      { level: "warn", message: "b", fields: [["host", "a"]] },
+    ],
+    [
+      { event: "a", loglevel: "info", msg: "b" },
+      { level: "info", message: "b", fields: [["event", "a"]] },
+    ],
+    [
+      { status: "500", path: "/", event: "a" },
+      { level: "500", message: "a", fields: [["path", "/"]] },
+    ],
+    [
+      { lvl: "error", host: "a", path: "/" },
+      { level: "error", message: "a", fields: [["path", "/"]] },
+    ],
+    [{ host: "a" }, { level: "", message: "a", fields: [] }],
+  ])("%j", (row, expected) => {
+    expect(line(row)).toEqual(expected);
   });
 });
 

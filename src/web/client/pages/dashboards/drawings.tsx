@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
+import { severityOf } from "../../base/log-fields.ts";
 import { Left } from "./panel-note.tsx";
 import {
   barsOf,
@@ -216,11 +217,10 @@ export function LogsView({ name, rows }: Omit<DrawingProps, "format">): JSX.Elem
 }
 
 function LogLineView({ line: { at, level, message, fields } }: { line: LogLine }): JSX.Element {
-  const tone = /^(?:err|crit|fatal|alert|emerg|panic)/i.test(level) ? "bad" : /^warn/i.test(level) ? "warn" : "plain";
   return (
     <li>
       {at !== "" && <time dateTime={at}>{at}</time>}
-      {level !== "" && <span class={`log-level log-${tone}`}>{level}</span>}
+      {level !== "" && <span class={`log-level log-level-${severityOf(level)}`}>{level}</span>}
       <span class="log-message">{message}</span>
       {fields.map(([field, text]) => (
         <span key={field} class="log-field">

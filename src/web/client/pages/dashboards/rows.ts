@@ -1,3 +1,4 @@
+import { levelOf, messageOf } from "../../base/log-fields.ts";
 import type { RunningResult } from "../../results/running-result.ts";
 import type { ResultColumn } from "../../results/result-store.ts";
 
@@ -213,15 +214,13 @@ function indexOf(texts: readonly string[]): Map<string, number> {
 
 export type LogLine = { key: string; at: string; level: string; message: string; fields: readonly [string, string][] };
 
-const LEVEL = /^(?:level|severity|severity_text|log_level|lvl)$/i;
-const MESSAGE = /^(?:body|message|msg|line|text|log)$/i;
-
 /** Rows as lines of a log: a time, a level, a message, and everything else behind. */
 export function logLinesOf({ columns, count, texts }: Rows, most: number): LogLine[] {
   const at = columns.findIndex(({ kind }) => kind === "time");
-  const level = columns.findIndex(({ name }) => LEVEL.test(name));
-  const named = columns.findIndex(({ name }) => MESSAGE.test(name));
-  const message = named === -1 ? columns.findIndex(({ kind }, i) => kind === "text" && i !== level) : named;
+  const levels = levelOf(columns);
+  const level = columns.findIndex((column) => column === levels);
+  const messages = messageOf(columns) ?? columns.find((column) => column.kind === "text" && column !== levels);
+  const message = columns.findIndex((column) => column === messages);
   const others = columns.flatMap((_column, i) => (i === at || i === level || i === message ? [] : [i]));
   return Array.from({ length: Math.min(count, most) }, (_line, row) => ({
     key: String(row),

@@ -1,7 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseExactly } from "../../base/exact-number.ts";
-import { fieldTitle, levelColumn, messageColumn, nestedFields } from "./fields.ts";
+import { messageOf } from "../../base/log-fields.ts";
+import { fieldTitle, levelColumn, nestedFields } from "./fields.ts";
 import { areFilters, conditionProblem, conditionSql, filterSql, withFilter, type Filter } from "./filters.ts";
 import { chartOf } from "./histogram.tsx";
 import { before1ns, readPage, type Row } from "./paging.ts";
@@ -122,7 +123,7 @@ describe("filters", () => {
 test("fields inside of JSON, and columns that are known by their names", () => {
   const rows = [{ ctx: { user: { id: 1 }, tags: [1] } }, { ctx: { path: null } }, { ctx: "text" }, { body: { no: 1 } }];
   expect(nestedFields(COLUMNS, rows).map(fieldTitle)).toEqual(["ctx.path", "ctx.user.id"]);
-  expect([levelColumn(COLUMNS), messageColumn(COLUMNS)]).toEqual(["level", "body"]);
+  expect([levelColumn(COLUMNS), messageOf(COLUMNS)?.name]).toEqual(["level", "body"]);
 });
 
 test("large numbers keep their digits", () => {

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { clock } from "../../base/clock.ts";
 import { useCommands } from "../../base/commands.ts";
+import { messageOf } from "../../base/log-fields.ts";
 import { packText } from "../../base/packed-text.ts";
 import { choice, flag, json, text } from "../../base/params.ts";
 import { useDatabase, useSchema, type Table } from "../../base/schema.ts";
@@ -16,7 +17,7 @@ import { Spinner } from "../../components/spinner.tsx";
 import { RangePicker } from "../../time/range-picker.tsx";
 import { DEFAULT_RANGE, momentsOf, rangeOf } from "../../time/time-range.ts";
 import { AroundDialog } from "./around-dialog.tsx";
-import { fieldKey, levelColumn, messageColumn, nestedFields, sameField, type FieldPath } from "./fields.ts";
+import { fieldKey, levelColumn, nestedFields, sameField, type FieldPath } from "./fields.ts";
 import { FilterBar } from "./filter-bar.tsx";
 import { areFields, areFilters, conditionProblem, conditionSql, withFilter, type Filter } from "./filters.ts";
 import { FoundRows } from "./found-rows.tsx";
@@ -153,7 +154,7 @@ function Explored({ database, table, tables, onTable }: ExploredProps): JSX.Elem
   const firstRows = rows.groups[0]?.rows;
   const nested = useMemo(() => nestedFields(columns, firstRows ?? []), [columns, firstRows]);
   const level = by === "" ? levelColumn(columns) : by === NO_LEVEL ? undefined : by;
-  const look = useMemo<RowLook>(() => ({ zone, message: messageColumn(columns), level }), [zone, columns, level]);
+  const look = useMemo<RowLook>(() => ({ zone, message: messageOf(columns)?.name, level }), [zone, columns, level]);
   const actions = useMemo<RowActions>(
     () => ({
       filter: (field, op, value) => update({ filters: withFilter(filters, { ...field, op, value }), around: "" }),

@@ -1,3 +1,4 @@
+import { levelOf } from "../../base/log-fields.ts";
 import type { Column } from "../../base/schema.ts";
 
 /** A column, or what lies in one of type `dynamic`: the keys that lead there. */
@@ -26,28 +27,14 @@ export function columnOf(columns: readonly Column[], { column }: FieldPath): Col
   return columns.find(({ name }) => name === column);
 }
 
-const LEVELS = ["level", "severity", "severity_text", "log_level", "loglevel", "lvl", "status"];
-
 /** The column whose values a histogram tells apart. */
 export function levelColumn(columns: readonly Column[]): string | undefined {
-  const found = LEVELS.map((name) =>
-    columns.find((column) => column.name.toLowerCase() === name && isDiscrete(column.type)),
-  );
-  return found.find((column) => column !== undefined)?.name;
+  return levelOf(columns.filter(({ type }) => isDiscrete(type)))?.name;
 }
 
 /** Columns that have few values often enough to draw each in a colour of its own. */
 export function isDiscrete(type: string): boolean {
   return type === "string" || type === "bool" || type === "int" || type === "long";
-}
-
-const MESSAGES = ["body", "message", "msg", "text", "event"];
-
-/** The column that says what a row is about. */
-export function messageColumn(columns: readonly Column[]): string | undefined {
-  return MESSAGES.map((name) => columns.find((column) => column.name.toLowerCase() === name)).find(
-    (column) => column !== undefined,
-  )?.name;
 }
 
 /** Of one row: more are no fields but data. */

@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { formatCount, formatShortCount, plural } from "../../base/format.ts";
+import { severityOf } from "../../base/log-fields.ts";
 import { useQuery } from "../../base/use-query.ts";
 import { Chart } from "../../chart/chart.tsx";
 import type { ChartData, ChartSeries } from "../../chart/plot.ts";
@@ -12,7 +13,6 @@ import { formatMoment, type Moments } from "../../time/time-range.ts";
 import { readHistogram, type HistogramCount } from "./explore-api.ts";
 import { isDiscrete, levelColumn } from "./fields.ts";
 import { bucketsOf, type Buckets, type Scope } from "./queries.ts";
-import { severityOf } from "./row-list.tsx";
 import { scopeKey } from "./use-rows.ts";
 
 /** What the address says where rows are not told apart. */

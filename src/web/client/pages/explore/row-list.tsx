@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
 import { memo } from "preact/compat";
 import { useState } from "preact/hooks";
+import { severityOf } from "../../base/log-fields.ts";
 import { Button } from "../../components/button.tsx";
 import { CopyButton } from "../../components/copy-button.tsx";
 import { Icon } from "../../components/icons.tsx";
@@ -94,11 +95,4 @@ function restOf(row: Row, { message, level }: RowLook): string {
     if (text.length > SHOWN_CHARS) break;
   }
   return text;
-}
-
-/** By the words that loggers use, and the numbers of HTTP. */
-export function severityOf(level: string): "bad" | "warn" | "good" | "faint" {
-  if (/^(err|fatal|crit|alert|emerg|panic|fail|5\d\d$)/i.test(level)) return "bad";
-  if (/^(warn|4\d\d$)/i.test(level)) return "warn";
-  return /^(debug|trace|verbose)/i.test(level) ? "faint" : "good";
 }
