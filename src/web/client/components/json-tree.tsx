@@ -13,18 +13,31 @@ const OPEN_LEVELS = 2;
 export function JsonTree({ value }: { value: unknown }): JSX.Element {
   return (
     <div class="tree">
-      <Part value={value} level={0} />
+      <TreePart value={value} keys={[]} openLevels={OPEN_LEVELS} />
     </div>
   );
 }
 
-type PartProps = { name?: string; value: unknown; level: number };
+/** The keys that lead to a part; undefined below a list. */
+type Keys = readonly string[] | undefined;
 
-function Part({ name, value, level }: PartProps): JSX.Element {
-  const [isOpen, setOpen] = useState(level < OPEN_LEVELS);
+type TreePartProps = {
+  name?: string;
+  value: unknown;
+  keys: Keys;
+  /** Levels that are open at first. */
+  openLevels: number;
+  /** Draws what is neither an object nor a list, with its name; by default both as they are in JSON. */
+  leaf?: ((name: string, value: unknown, keys: Keys) => JSX.Element) | undefined;
+};
+
+/** One value of a tree, with everything below it. */
+export function TreePart({ name, value, keys, openLevels, leaf }: TreePartProps): JSX.Element {
+  const [isOpen, setOpen] = useState(openLevels > 0);
   const [most, setMost] = useState(SHOWN_PARTS);
-  const label = name === undefined ? null : <span class="tree-name">{name}: </span>;
+  const label = name === undefined ? null : <span class="tree-name">{leaf === undefined ? `${name}: ` : name}</span>;
   if (typeof value !== "object" || value === null || value instanceof ExactNumber) {
+    if (leaf !== undefined) return leaf(name ?? "", value, keys);
     return (
       <div class="tree-part">
         {label}
@@ -44,7 +57,14 @@ function Part({ name, value, level }: PartProps): JSX.Element {
       {isOpen && (
         <div class="tree-parts">
           {parts.slice(0, most).map(([key, part]) => (
-            <Part key={key} name={key} value={part} level={level + 1} />
+            <TreePart
+              key={key}
+              name={key}
+              value={part}
+              keys={isList || keys === undefined ? undefined : [...keys, key]}
+              openLevels={openLevels - 1}
+              leaf={leaf}
+            />
           ))}
           {parts.length > most && (
             <button type="button" class="tree-more" onClick={() => setMost(most + 5 * SHOWN_PARTS)}>
