@@ -221,6 +221,20 @@ describe("extents", () => {
     const all = extents.map(({ id }) => id);
     expect(await sampled(fetcher)).toEqual({ read: all, ready: all });
   });
+
+  test("of a sample begin with the first, whose footer is read before it is charged", async () => {
+    // By the SHA-256 of its id it comes before the others.
+    const parquet = { ...(await addParquet()), id: "p7" };
+    const others = await addExtents(10);
+    const whole = new ReadBudget(Infinity);
+    const columns = ["i"];
+    (await fetcherOver(store, 0).fetch([tableOf([parquet], columns)], { signal: never, budget: whole })).release();
+    const budget = new ReadBudget(whole.usedBytes);
+    const tables = [tableOf([parquet, ...others], columns)];
+    const fetched = await fetcherOver(store, 0).fetch(tables, { signal: never, budget, mayBePartial: true });
+    expect(fetched.tables.flatMap((table) => table.extents).map(({ id }) => id)).toEqual(["p7"]);
+    fetched.release();
+  });
 });
 
 describe("a query", () => {

@@ -123,8 +123,9 @@ async function fetchThrough(
 }
 
 /**
- * The extents in the order of a sample, each after the one before it was charged, until one does not fit. A few are under
- * way at a time, so some beyond that one may be read in vain, within the budget.
+ * The extents in the order of a sample, until one does not fit. The first is charged before the others, which must not
+ * take the budget from it; of those a few are under way at a time, so that some beyond the one that does not fit may be
+ * read in vain, within the budget.
  */
 async function fetchSample(
   cache: ExtentCache,
@@ -154,7 +155,12 @@ async function fetchSample(
       }
     });
   try {
-    await allOrNone(ordered.map(bring), () => (end = 0));
+    const [first, ...others] = ordered;
+    if (first !== undefined) await bring(first, 0);
+    await allOrNone(
+      others.map((one, i) => bring(one, i + 1)),
+      () => (end = 0),
+    );
     if (end === 0 && ordered.length > 0) throw refusal;
   } catch (error) {
     release();
