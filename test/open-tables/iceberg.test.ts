@@ -249,8 +249,11 @@ test("a table that has not changed is not sent again", async () => {
   await ingest("tag", "t", [{ n: 1 }]);
   const first = await get("reader", "namespaces/tag/tables/t");
   const tag = first.headers.get("etag") ?? "";
-  const again = await get("reader", "namespaces/tag/tables/t", { "If-None-Match": tag });
-  expect([again.status, await again.text()]).toEqual([304, ""]);
+  // A proxy that compresses answers makes tags weak.
+  for (const known of [tag, `W/${tag}`]) {
+    const again = await get("reader", "namespaces/tag/tables/t", { "If-None-Match": known });
+    expect([again.status, await again.text()]).toEqual([304, ""]);
+  }
   await ingest("tag", "t", [{ n: 2 }]);
   expect((await get("reader", "namespaces/tag/tables/t", { "If-None-Match": tag })).status).toBe(200);
 });

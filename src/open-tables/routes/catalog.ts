@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import { mayUseDatabase, type Caller } from "../../auth/caller.ts";
 import type { Catalog, DatabaseRecord, TableRecord } from "../../catalog/catalog.ts";
-import { matchesEtag } from "../../core/etags.ts";
+import { matchesWeakly } from "../../core/etags.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { FeatureDeps } from "../../feature/feature.ts";
 import { originOf } from "../../server/origin.ts";
@@ -190,7 +190,7 @@ export const loadTableRoute = defineRoute({
       const given = isAsked ? await credentialsOf?.(table, places) : undefined;
       // Other keys are another answer: whoever has those of before must not be told that nothing has changed.
       const etag = etagOf([location, listed, properties, given?.properties["s3.access-key-id"]]);
-      if (headers["if-none-match"] !== undefined && matchesEtag(headers["if-none-match"], etag)) {
+      if (headers["if-none-match"] !== undefined && matchesWeakly(headers["if-none-match"], etag)) {
         return { status: 304, headers: { ETag: etag } };
       }
       const settings = storePropertiesFor(request, store);

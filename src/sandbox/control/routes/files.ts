@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Caller } from "../../../auth/caller.ts";
 import { EngineError } from "../../../core/errors.ts";
 import type { HttpRequest } from "../../../io/http/http.ts";
-import { matchesEtag } from "../../../core/etags.ts";
+import { matchesWeakly } from "../../../core/etags.ts";
 import { MAX_FILE_BYTES, MAX_LIST_ENTRIES } from "../../contract/files/limits.ts";
 import { percentDecodedPath, percentEncodedPath, shownPath } from "../../contract/files/paths.ts";
 import type { FileEntry } from "../../contract/link/calls.ts";
@@ -135,7 +135,7 @@ export const getFileRoute = defineRoute({
         const { result } = await callNode(deps, sandbox, { method: "files.stat", params: { path }, signal });
         const file = tagged.parse(result);
         checkMatch(file, headers["if-match"]);
-        if (known !== undefined && matchesEtag(known, file.etag)) return { status: 304, headers: { ETag: file.etag } };
+        if (known !== undefined && matchesWeakly(known, file.etag)) return { status: 304, headers: { ETag: file.etag } };
         if (request.method === "HEAD") return headOf(file);
       }
       return await fileResponse(deps, { sandbox, path, headers, signal: request.signal });
