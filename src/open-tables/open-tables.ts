@@ -165,9 +165,12 @@ export class OpenTables {
   async #current(database: string, name: string): Promise<CurrentTable> {
     const { catalog } = this.#ports;
     for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
-      const head = (await catalog.head()).id;
-      const table = await catalog.table(database, name);
-      if (table === undefined) throw new EngineError("table_not_found", `there is no table ${database}.${name}`);
+      const found = await catalog.resolve(database, [name]);
+      const table = found?.tables[0];
+      if (found === undefined || table === undefined) {
+        throw new EngineError("table_not_found", `there is no table ${database}.${name}`);
+      }
+      const head = found.head.id;
       const tip = await this.#announced.tip(table.id);
       const widenings = wideningSnapshots(table);
       // All that the answer depends on: snapshots up to a head stay as they are.
