@@ -8,6 +8,7 @@ import { sharedTestServer, type TestDatabases } from "../../src/catalog/postgres
 import { signalProcess } from "../../src/core/signals.test-kit.ts";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { eventually, freePort } from "../../src/core/waiting.test-kit.ts";
+import { signInWith } from "../api/web.test-kit.ts";
 import { startEngine, type Engine } from "../support/engine.ts";
 
 /** Queries of several servers on one catalog: listed and ended through whichever is asked, an edge included. */
@@ -120,6 +121,20 @@ describe.skipIf(lacks("PostgreSQL"))("queries of several servers", () => {
     }
     const unknown = await ask(one, `/v1/queries/${randomUUID()}`, ADMIN, { method: "DELETE" });
     expect(unknown.status).toBe(404);
+  });
+
+  test("are listed and ended by a browser that signed in at another of them", async () => {
+    for (const door of [one, edge]) {
+      const browser = await signInWith(door.url, "token", { token: ANN });
+      const { id, answer } = await begin(two, one);
+      const { status, json } = await browser.ask("GET", "/v1/queries?state=running");
+      expect([status, json]).toMatchObject([200, { queries: [{ id, is_own: true }], silent: [] }]);
+      // Another origin's page has the cookie sent along, and is nobody to any of them.
+      const strange = { "sec-fetch-site": "same-site" };
+      expect((await browser.ask("DELETE", `/v1/queries/${id}`, { headers: strange })).status).toBe(401);
+      expect((await browser.ask("DELETE", `/v1/queries/${id}`)).status).toBe(204);
+      expect((await answer).status).toBe(499);
+    }
   });
 
   test("name a server that does not answer, within about a second", async () => {

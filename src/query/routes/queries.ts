@@ -3,6 +3,7 @@ import { ownerOf } from "../../auth/owner.ts";
 import { EngineError } from "../../core/errors.ts";
 import { foldName } from "../../core/names.ts";
 import { requestHeaders } from "../../server/edge/forward-headers.ts";
+import { WEB_HEADER } from "../../server/web-session.ts";
 import { defineRoute, jsonResponse, type Call } from "../../server/route.ts";
 import { nameSchemas } from "../../server/schema-names.ts";
 import { timeOf } from "../../server/schemas.ts";
@@ -213,8 +214,13 @@ function filtersOf(query: {
   return new URLSearchParams(filters).toString();
 }
 
+/** What shows who asks, a browser that signed in included: the others judge it as one behind an edge does. */
 const ASKED_WITH = new Set([
   "authorization",
+  "cookie",
+  "origin",
+  "sec-fetch-site",
+  WEB_HEADER,
   "via",
   "x-forwarded-for",
   "x-forwarded-host",

@@ -135,7 +135,8 @@ export const getFileRoute = defineRoute({
         const { result } = await callNode(deps, sandbox, { method: "files.stat", params: { path }, signal });
         const file = tagged.parse(result);
         checkMatch(file, headers["if-match"]);
-        if (known !== undefined && matchesWeakly(known, file.etag)) return { status: 304, headers: { ETag: file.etag } };
+        if (known !== undefined && matchesWeakly(known, file.etag))
+          return { status: 304, headers: { ETag: file.etag } };
         if (request.method === "HEAD") return headOf(file);
       }
       return await fileResponse(deps, { sandbox, path, headers, signal: request.signal });
