@@ -185,6 +185,11 @@ export interface Catalog {
    * went, and those of `also`, whether they did or not. Of snapshots that cannot be read any more some may be missing.
    */
   fileChanges(tableId: number, after: number, also?: readonly number[]): Promise<FileChange[]>;
+  /**
+   * What the snapshots from one on changed in those tables, the newest first, and within one by the table's id. Of
+   * snapshots before the oldest that can be read, and of that one, extents that went may be missing.
+   */
+  tableChanges(tableIds: readonly number[], from: number): Promise<TableChange[]>;
   /** Of the ids, those that no extent has: whoever keeps copies of extents has no use for these any more. */
   goneExtents(extentIds: readonly string[]): Promise<string[]>;
   /** Rows and bytes of a table at the head. */
@@ -354,6 +359,16 @@ export type Snapshot = { id: number; committedAtMs: number };
 
 /** A snapshot, with how many publishable files of a table came with it and went with it. */
 export type FileChange = Snapshot & { added: number; removed: number };
+
+/** What a snapshot changed in a table: the extents that came with it and went with it, and their rows. */
+export type TableChange = {
+  snapshot: number;
+  tableId: number;
+  added: number;
+  removed: number;
+  rowsAdded: number;
+  rowsRemoved: number;
+};
 
 /** Inclusive bounds on `at`, nanoseconds since the epoch. */
 export type TimeRange = { minNs?: bigint; maxNs?: bigint };

@@ -36,6 +36,29 @@ export function fileChangesContract({ catalog, table }: Subject): void {
     expect(await catalog().fileChanges(4711, -1)).toEqual([]);
   });
 
+  it("are told of any file, for several tables, with their rows", async () => {
+    const events = await table();
+    const { table: other } = await catalog().createTable({ database: "d", name: "other", columns: events.columns });
+    const [first, second] = [anExtent(), parquet()];
+    await catalog().commit([aFlush(events, { extents: [first, second] })]);
+    await catalog().commit([aFlush(other, { extents: [anExtent()] })]);
+    const output = { ...parquet(), rows: first.rows + second.rows };
+    const merge = { tableId: events.id, schemaVersion: events.schemaVersion, inputs: [first.id, second.id] };
+    await catalog().mergeExtents({ ...merge, outputs: [output] });
+    await catalog().endExtents(events.id, [output.id]);
+    const none = { added: 0, removed: 0, rowsAdded: 0, rowsRemoved: 0 };
+    const all = [
+      { ...none, snapshot: 4, tableId: events.id, removed: 1, rowsRemoved: output.rows },
+      { snapshot: 3, tableId: events.id, added: 1, removed: 2, rowsAdded: output.rows, rowsRemoved: output.rows },
+      { ...none, snapshot: 2, tableId: other.id, added: 1, rowsAdded: first.rows },
+      { ...none, snapshot: 1, tableId: events.id, added: 2, rowsAdded: output.rows },
+    ];
+    expect(await catalog().tableChanges([events.id, other.id], 0)).toEqual(all);
+    expect(await catalog().tableChanges([events.id], 3)).toEqual(all.slice(0, 2));
+    expect(await catalog().tableChanges([4711], 0)).toEqual([]);
+    expect(await catalog().tableChanges([], 0)).toEqual([]);
+  });
+
   it("are those besides that are asked for", async () => {
     const events = await table();
     await catalog().commit([aFlush(events, { extents: [anExtent()] })]);

@@ -12,6 +12,7 @@ import type {
   Resolution,
   ScanPlan,
   ScanRequest,
+  TableChange,
   TableRecord,
 } from "../catalog/catalog.ts";
 import { ExtentIndex } from "../catalog/extent-index.ts";
@@ -291,6 +292,14 @@ class FakeCatalog {
   async snapshots(limit: number): Promise<{ id: number; committedAtMs: number }[]> {
     const head = await this.head();
     return Array.from({ length: Math.min(limit, head.id) }, (_, i) => ({ id: head.id - i, committedAtMs: 1_000 }));
+  }
+
+  async tableChanges(tableIds: readonly number[]): Promise<TableChange[]> {
+    return this.#extents
+      .filter(({ tableId }) => tableIds.includes(tableId))
+      .map(({ tableId, rows, beginSnapshot: snapshot }) => {
+        return { snapshot, tableId, added: 1, removed: 0, rowsAdded: rows, rowsRemoved: 0 };
+      });
   }
 
   async tableStats(tableId: number): Promise<{ rows: number; extents: number; sizeBytes: number }> {

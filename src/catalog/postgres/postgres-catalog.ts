@@ -13,6 +13,7 @@ import type {
   ExtentRecord,
   ExtentSummary,
   FileChange,
+  TableChange,
   FlushCommit,
   FlushOutcome,
   Lease,
@@ -42,6 +43,7 @@ import { forgetTable, readDroppedAt, readDroppedTables } from "./drops.ts";
 import { markPendingDeletion, findCrowdedDays, findUnpublishedDays, forgetExtents, goneExtents } from "./duties.ts";
 import { toTotals } from "../rows.ts";
 import { fileChangesSql, toFileChange } from "../file-changes.ts";
+import { tableChangesSql, toTableChange } from "../table-changes.ts";
 import { findDeadExtents, findExpiredExtents } from "./extents.ts";
 import { FilterReader } from "./filters.ts";
 import { findMisfits } from "./misfits.ts";
@@ -71,6 +73,12 @@ const FILE_CHANGES = fileChangesSql({
   table: "$1::bigint",
   after: "$2::bigint",
   also: "SELECT value::bigint AS id FROM json_array_elements_text($3::text::json)",
+});
+
+const TABLE_CHANGES = tableChangesSql({
+  prefix: "engine.",
+  tables: "SELECT value::bigint FROM json_array_elements_text($1::text::json)",
+  from: "$2::bigint",
 });
 
 /** A signal is a transaction, and every session that listens hears it. */
@@ -265,6 +273,13 @@ export class PostgresCatalog implements CatalogDatabase {
     return this.#run(async () => {
       const rows = await this.#database.rows(FILE_CHANGES, [tableId, after, JSON.stringify(also)]);
       return rows.map(toFileChange);
+    });
+  }
+
+  tableChanges(tableIds: readonly number[], from: number): Promise<TableChange[]> {
+    return this.#run(async () => {
+      const rows = await this.#database.rows(TABLE_CHANGES, [JSON.stringify(tableIds), from]);
+      return rows.map(toTableChange);
     });
   }
 

@@ -6,6 +6,7 @@ import type {
   DatabaseRecord,
   ExtentSummary,
   FileChange,
+  TableChange,
   ScanPlan,
   ScanRequest,
   Snapshot,
@@ -16,6 +17,7 @@ import type {
   UnpublishedRequest,
 } from "../catalog.ts";
 import { fileChangesSql, toFileChange } from "../file-changes.ts";
+import { tableChangesSql, toTableChange } from "../table-changes.ts";
 import { toUnpublishedDay, unpublishedDaysSql, unpublishedDaysValues } from "../unpublished-days.ts";
 import { columnsNamed } from "../stats-decoder.ts";
 import type { Connection } from "../../db/sqlite/connection.ts";
@@ -38,6 +40,8 @@ const FILE_CHANGES = fileChangesSql({
   after: "?",
   also: "SELECT value AS id FROM json_each(?)",
 });
+
+const TABLE_CHANGES = tableChangesSql({ prefix: "", tables: "SELECT value FROM json_each(?)", from: "?" });
 
 const unpublished = (table: string | undefined): string =>
   unpublishedDaysSql({
@@ -121,6 +125,11 @@ export class Reader {
   fileChanges(tableId: number, after: number, also: readonly number[]): FileChange[] {
     const values = [tableId, after, tableId, after, JSON.stringify(also), after];
     return this.#connection.all(FILE_CHANGES, ...values).map(toFileChange);
+  }
+
+  tableChanges(tableIds: readonly number[], from: number): TableChange[] {
+    const ids = JSON.stringify(tableIds);
+    return this.#connection.all(TABLE_CHANGES, ids, from, ids, from).map(toTableChange);
   }
 
   /** Extents in parts, in order, each with the snapshot of the whole. */

@@ -11,6 +11,7 @@ import type {
   ExtentRecord,
   ExtentSummary,
   FileChange,
+  TableChange,
   FlushCommit,
   FlushOutcome,
   Lease,
@@ -301,6 +302,10 @@ export class SqliteCatalog implements CatalogDatabase {
 
   fileChanges(tableId: number, after: number, also: readonly number[] = []): Promise<FileChange[]> {
     return this.#run(() => this.#parts.reader.call("fileChanges", tableId, after, also));
+  }
+
+  tableChanges(tableIds: readonly number[], from: number): Promise<TableChange[]> {
+    return this.#run(() => this.#parts.reader.call("tableChanges", tableIds, from));
   }
 
   goneExtents(extentIds: readonly string[]): Promise<string[]> {

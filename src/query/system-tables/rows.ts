@@ -12,6 +12,7 @@ import type { QueryLog, QueryRecord, QueryStage } from "./query-log.ts";
 import { columnStatsRows } from "./column-stats.ts";
 import { columnRows, schemaRow, tableRow } from "./information-schema.ts";
 import { sandboxEventRows } from "./sandbox-events.ts";
+import { snapshotRows } from "./snapshots.ts";
 import { ExtentPages } from "./extents.ts";
 import type { SystemRow, SystemTable, SystemValue } from "../../feature/system-table.ts";
 import { nsOfMs } from "./values.ts";
@@ -59,8 +60,6 @@ export type SystemRowsContext = {
   signal: AbortSignal;
 };
 
-/** The newest ones; an older one is still found by its time, with `AT (TIMESTAMP => …)`. */
-export const MAX_SNAPSHOTS = 10_000;
 /** Each page of the list is a request to the object store, and each damaged write another. */
 export const MAX_STAGED = 10_000;
 const MAX_REASON_CHARS = 4_000;
@@ -195,12 +194,7 @@ const ROWS: Readonly<Record<OwnTableName, (context: SystemRowsContext) => AsyncG
       yield* columnStatsRows(table, pages.of(table.id, head.id, names));
     }
   },
-  "system.snapshots": async function* ({ catalog }) {
-    const oldest = await catalog.oldestSnapshot();
-    for (const { id, committedAtMs } of await catalog.snapshots(MAX_SNAPSHOTS)) {
-      if (id >= oldest.id) yield { id, committed_at: nsOfMs(committedAtMs) };
-    }
-  },
+  "system.snapshots": ({ catalog, database }) => snapshotRows(catalog, database),
   "system.sandbox_events": ({ records, caller }) => sandboxEventRows(records, ownerFilter(caller)),
   "system.queries": async function* ({ queryLog, database, caller }) {
     for (const record of queryLog.of(database, caller)) yield queryRow(record);

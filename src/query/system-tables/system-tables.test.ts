@@ -154,6 +154,14 @@ describe("system tables", () => {
     expect(await rows("SELECT id, committed_at FROM system.snapshots LIMIT 1")).toEqual([
       { id: 3, committed_at: "1970-01-01T00:00:01Z" },
     ]);
+    const none = { table_name: null, operation: null, rows_added: null, extents_removed: null };
+    const columns = "id, table_name, operation, rows_added, extents_removed";
+    expect(await rows(`SELECT ${columns} FROM system.snapshots`)).toEqual([
+      { id: 3, table_name: "logs", operation: "append", rows_added: 1, extents_removed: 0 },
+      { id: 2, ...none },
+      { id: 1, table_name: "logs", operation: "append", rows_added: 2, extents_removed: 0 },
+      { id: 1, table_name: "tables", operation: "append", rows_added: 1, extents_removed: 0 },
+    ]);
   });
 
   test("a table of the user's by the same name stays theirs", async () => {

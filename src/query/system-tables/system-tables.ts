@@ -15,7 +15,7 @@ import { INFORMATION_SCHEMA, INFORMATION_TABLES, type InformationTableName } fro
  * | columns | column |
  * | extents | extent that is alive at the head |
  * | column_stats | column, with what the statistics of the extents that are alive at the head say of it |
- * | snapshots | snapshot, the newest `MAX_SNAPSHOTS` of those that can still be read; numbers are the whole catalog's |
+ * | snapshots | snapshot and table that it changed, of the newest `MAX_SNAPSHOTS` that can still be read; numbers are the whole catalog's, so one that changed no table of the database has a row without a table |
  * | queries | query of this node, the newest `QUERY_LOG_RECORDS`, those that run now included |
  * | sandbox_events | event of a sandbox, of any database: of the caller's own sandboxes, for admins of all |
  * | staged | staged write that is not committed, of all databases: the first `MAX_STAGED` that the store lists |
@@ -75,7 +75,14 @@ const OWN_TABLES = {
     ...longs("extents", "values", "nulls"),
     ...texts("min", "max"),
   ],
-  "system.snapshots": [...longs("id"), ...times("committed_at")],
+  // `operation`: append, replace (a merge), overwrite (rows were deleted), delete. NULLs from `table_name` on where the
+  // snapshot changed no rows of the database's tables.
+  "system.snapshots": [
+    ...longs("id"),
+    ...times("committed_at"),
+    ...texts("table_name", "operation"),
+    ...longs("rows_added", "rows_removed", "extents_added", "extents_removed"),
+  ],
   "system.queries": [
     ...texts("request_id", "database"),
     ...times("started_at"),

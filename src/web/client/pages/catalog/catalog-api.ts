@@ -30,7 +30,16 @@ export type ExtentFacts = {
   is_publishable: boolean;
 };
 
-export type SnapshotFacts = { id: number; committed_at: string };
+/** What a snapshot changed in one table. */
+export type SnapshotFacts = {
+  id: number;
+  committed_at: string;
+  operation: string;
+  rows_added: number;
+  rows_removed: number;
+  extents_added: number;
+  extents_removed: number;
+};
 
 /** What other programs (Iceberg clients) see of a table. */
 export type OpenFacts = { unpublished_rows: number; unpublished_bytes: number; open_lag_secs: number | null };
@@ -57,8 +66,9 @@ export function readExtents(database: string, table: string, signal: AbortSignal
   );
 }
 
-export function readSnapshots(database: string, signal: AbortSignal): Promise<SnapshotFacts[]> {
-  return ask(database, "SELECT * FROM system.snapshots ORDER BY id DESC", {}, signal);
+/** Those that changed the table, the newest first. */
+export function readSnapshots(database: string, table: string, signal: AbortSignal): Promise<SnapshotFacts[]> {
+  return ask(database, "SELECT * FROM system.snapshots WHERE table_name = $table ORDER BY id DESC", { table }, signal);
 }
 
 export function readOpenFacts(database: string, table: string, signal: AbortSignal): Promise<OpenFacts> {

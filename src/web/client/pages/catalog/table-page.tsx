@@ -289,17 +289,37 @@ function timeText(at: string | null): string {
   return at === null ? "" : at.slice(0, 19).replace("T", " ");
 }
 
+function changeText(added: number, removed: number): string {
+  const parts = [added > 0 ? `+${formatCount(added)}` : "", removed > 0 ? `−${formatCount(removed)}` : ""];
+  return parts.filter((part) => part !== "").join(" ");
+}
+
 type SnapshotsProps = PartProps & { onQuery: (text: string) => void };
 
 function Snapshots({ database, table, onQuery }: SnapshotsProps): JSX.Element {
   const snapshots = useQuery({
-    key: ["catalog", "snapshots", database],
-    read: (signal) => readSnapshots(database, signal),
+    key: ["catalog", "snapshots", database, table],
+    read: (signal) => readSnapshots(database, table, signal),
     everyMs: 30_000,
   });
   const columns: readonly VirtualColumn<SnapshotFacts>[] = [
     { id: "id", title: "Snapshot", width: "8rem", isNumber: true, cell: ({ id }) => id },
-    { id: "at", title: "Committed (UTC)", width: "14rem", cell: ({ committed_at: at }) => timeText(at) },
+    { id: "at", title: "Committed (UTC)", width: "12rem", cell: ({ committed_at: at }) => timeText(at) },
+    { id: "operation", title: "Operation", width: "7rem", cell: ({ operation }) => operation },
+    {
+      id: "rows",
+      title: "Rows",
+      width: "10rem",
+      isNumber: true,
+      cell: (one) => changeText(one.rows_added, one.rows_removed),
+    },
+    {
+      id: "extents",
+      title: "Extents",
+      width: "8rem",
+      isNumber: true,
+      cell: (one) => changeText(one.extents_added, one.extents_removed),
+    },
     {
       id: "query",
       title: "Query",
@@ -328,7 +348,8 @@ function Snapshots({ database, table, onQuery }: SnapshotsProps): JSX.Element {
   return (
     <div class="stack">
       <p class="note">
-        Snapshots are of all tables: each is a moment at which the table can be read, the newest first.
+        The snapshots that changed the table, the newest first. It can be read at those between them as well: numbers
+        are shared by all tables.
       </p>
       <VirtualTable label="Snapshots" columns={columns} rows={snapshots.data} keyOf={({ id }) => String(id)} />
     </div>
