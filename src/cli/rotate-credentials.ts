@@ -2,11 +2,11 @@ import type { CliContext } from "../client/context.ts";
 import { withCatalog, type CatalogFlags } from "../client/catalog.ts";
 import { CliError, EXIT } from "../client/failure.ts";
 
-/** Seals all credentials of a catalog, and variables of sandboxes, with the current key. @throws CliError without a key. */
+/** Seals all credentials of a catalog, variables of sandboxes and refresh tokens of browser sessions, with the current key. @throws CliError without a key. */
 export async function rotateCredentials(
   context: CliContext,
   flags: CatalogFlags,
-): Promise<{ rotated: number; sandboxes: number; failed: string[] }> {
+): Promise<{ rotated: number; sandboxes: number; sessions: number; failed: string[] }> {
   const { config } = await context.loadConfigQuietly({ catalogUrl: flags.catalogUrl });
   const [{ valuesOf }, { CREDENTIALS_OPTIONS }] = await Promise.all([
     import("../config/option.ts"),
@@ -16,13 +16,15 @@ export async function rotateCredentials(
   if (secretKey === undefined) {
     throw new CliError("ENGINE_SECRET_KEY is not set: it is the key to seal with", EXIT.usage);
   }
-  const [{ AuditLog }, { Credentials }, { keyringOf }, { uuidV7Source }, { resealEnvs }] = await Promise.all([
-    import("../auth/audit.ts"),
-    import("../credentials/credentials.ts"),
-    import("../auth/sealing/keyring.ts"),
-    import("../core/ids.ts"),
-    import("../sandbox/control/scheduler/sealed-env.ts"),
-  ]);
+  const [{ AuditLog }, { Credentials }, { keyringOf }, { uuidV7Source }, { resealEnvs }, { resealRefreshTokens }] =
+    await Promise.all([
+      import("../auth/audit.ts"),
+      import("../credentials/credentials.ts"),
+      import("../auth/sealing/keyring.ts"),
+      import("../core/ids.ts"),
+      import("../sandbox/control/scheduler/sealed-env.ts"),
+      import("../auth/web/renewal.ts"),
+    ]);
   const { clock, random } = context.deps;
   const newId = uuidV7Source(clock, random);
   const keyring = keyringOf(secretKey, secretKeysFormer);
@@ -35,6 +37,12 @@ export async function rotateCredentials(
       requestId: newId(),
     });
     const envs = await resealEnvs(records, { keyring, random });
-    return { rotated, sandboxes: envs.rotated, failed: [...failed, ...envs.failed.map((id) => `sandbox ${id}`)] };
+    const sessions = await resealRefreshTokens(records, { keyring, random });
+    return {
+      rotated,
+      sandboxes: envs.rotated,
+      sessions,
+      failed: [...failed, ...envs.failed.map((id) => `sandbox ${id}`)],
+    };
   });
 }

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { OpenedCatalog } from "../../catalog/contract.test-kit.ts";
 import { EngineError } from "../../core/errors.ts";
+import { seededRandom } from "../../core/random.ts";
 import { ADMIN, by, openAccess, REFRESH_TTL_MS, type Access } from "../access.test-kit.ts";
 import type { Caller } from "../caller.ts";
 import type { Issued, IssuedTokens } from "../jwt/issued.ts";
@@ -8,7 +9,7 @@ import { keyringOf } from "../sealing/keyring.ts";
 import { staticTokens } from "../static-tokens.ts";
 import { hashToken } from "../tokens.ts";
 import { WebIssuers } from "./issuers.ts";
-import { ASKED_EVERY_MS, BELIEVED_MS } from "./renewal.ts";
+import { ASKED_EVERY_MS, BELIEVED_MS, resealRefreshTokens } from "./renewal.ts";
 import type { GrantOutcome, SignInClient } from "./sign-in-client.ts";
 import { passwordVersion, WITHOUT_REFRESH_MS, type Voucher } from "./voucher.ts";
 import type { BrowserRequest } from "./web-sessions.ts";
@@ -325,6 +326,20 @@ export function webSessionsContract(name: string, open: () => Promise<OpenedCata
         expect([await who(cookie, webSessions), await rows()]).toEqual([undefined, []]);
       }
       expect(issuer.asked).toEqual([]);
+    });
+
+    it("outlive the operator's former key once their refresh tokens are sealed for the new one", async () => {
+      const cookie = await signInThere();
+      await signInThere({ refreshToken: undefined });
+      const { records } = access;
+      const random = seededRandom(1);
+      const both = keyringOf("the next key", [KEY]);
+      expect(await resealRefreshTokens(records, { keyring: keyringOf("the next key", []), random })).toBe(0);
+      expect(await resealRefreshTokens(records, { keyring: both, random })).toBe(1);
+      expect(await resealRefreshTokens(records, { keyring: both, random })).toBe(0);
+      await later(2 * HOUR_MS);
+      const { webSessions } = await accessOn({ keyring: keyringOf("the next key", []) });
+      expect([await who(cookie, webSessions), issuer.asked]).toMatchObject([{ role: "read" }, ["refresh-0"]]);
     });
 
     it("go on for a day while the issuer does not answer, which is asked once a minute", async () => {

@@ -1,10 +1,10 @@
-import { NOW, type RecordStore, type RecordValue, type Statement } from "../../db/records.ts";
+import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../../db/records.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import type { Random } from "../../core/random.ts";
 import type { AuditLog, Origin } from "../audit.ts";
 import type { Issued } from "../jwt/issued.ts";
-import { CannotOpen, open, seal, type Envelope } from "../sealing/envelope.ts";
+import { CannotOpen, open, seal, sealAnew, type Envelope } from "../sealing/envelope.ts";
 import type { Keyring } from "../sealing/keyring.ts";
 import type { WebIssuers } from "./issuers.ts";
 import type { SignInClient } from "./sign-in-client.ts";
@@ -157,6 +157,47 @@ function believed({ issued, isOverdue }: RenewableSession): StoredIssued {
   throw new EngineError("unavailable", `${issued.issuer}, which vouches for this session, does not answer`, {
     headers: { "Retry-After": String(ASKED_AGAIN_MS / 1_000) },
   });
+}
+
+const RESEALED_AT_ONCE = 100;
+
+/**
+ * Seals the refresh tokens of all sessions for the current key; returns how many it was. One that opens with no key stays as
+ * it is: its session ends at the next question, as without a rotation.
+ */
+export async function resealRefreshTokens(
+  records: Pick<RecordStore, "rows" | "transact">,
+  { keyring, random }: { keyring: Keyring; random: Random },
+): Promise<number> {
+  const sql =
+    "SELECT id, key_id, sealed_key, sealed_value FROM web_sessions WHERE key_id <> ? AND id > ? ORDER BY id LIMIT ?";
+  for (let rotated = 0, after = ""; ;) {
+    const rows = await records.rows(sql, [keyring.current.id, after, RESEALED_AT_ONCE]);
+    if (rows.length === 0) return rotated;
+    for (const row of rows) {
+      after = String(row["id"]);
+      const before = envelopeOf(row);
+      try {
+        const { keyId, sealedKey } = sealAnew(keyring, random, subjectOf(after), before);
+        // Whoever renewed the session meanwhile sealed it with the current key.
+        const update =
+          "UPDATE web_sessions SET key_id = ?, sealed_key = ? WHERE id = ? AND sealed_key = ? RETURNING id";
+        const values = [keyId, sealedKey, after, before.sealedKey];
+        if ((await records.transact([{ sql: update, values, mustReturn: 1 }])).done) rotated++;
+      } catch (error) {
+        if (!(error instanceof CannotOpen)) throw error;
+      }
+    }
+  }
+}
+
+/** What is sealed in a row of `web_sessions`. */
+export function envelopeOf(row: RecordRow): Envelope {
+  return {
+    keyId: String(row["key_id"]),
+    sealedKey: String(row["sealed_key"]),
+    sealedValue: String(row["sealed_value"]),
+  };
 }
 
 function change(id: string, columns: Readonly<Record<string, RecordValue>>): Statement {

@@ -13,7 +13,8 @@ import { storedRole } from "../stored-caller.ts";
 import type { OnRevoked } from "../token-cache.ts";
 import { hashToken, isToken, newToken } from "../tokens.ts";
 import type { WebIssuers } from "./issuers.ts";
-import { ASKED_EVERY_MS, BELIEVED_MS, type RenewableSession, type Renewals, type StoredIssued } from "./renewal.ts";
+import { ASKED_EVERY_MS, BELIEVED_MS, envelopeOf } from "./renewal.ts";
+import type { RenewableSession, Renewals, StoredIssued } from "./renewal.ts";
 import { passwordVersion, WITHOUT_REFRESH_MS, type Voucher, type VoucherKind } from "./voucher.ts";
 
 /**
@@ -190,17 +191,12 @@ export class WebSessions implements TokenBackend {
 
   async #issuedFor(row: RecordRow, from: Omit<Origin, "caller">): Promise<StoredIssued | undefined> {
     const issued = JSON.parse(String(row["detail"])) as StoredIssued;
-    const { sealed_value: sealedValue } = row;
-    if (typeof sealedValue !== "string") return issued;
+    if (row["sealed_value"] === null) return issued;
     const session: RenewableSession = {
       id: String(row["id"]),
       caller: callerIn(row),
       issued,
-      sealed: {
-        keyId: String(row["key_id"]),
-        sealedKey: String(row["sealed_key"]),
-        sealedValue,
-      },
+      sealed: envelopeOf(row),
       askedAtMs: Number(row["asked_at_ms"]),
       isDue: Number(row["is_due"]) === 1,
       isOverdue: Number(row["is_overdue"]) === 1,

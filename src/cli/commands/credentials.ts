@@ -133,17 +133,19 @@ function registerRotate(group: Command, context: CliContext): void {
   const command = group
     .command("rotate")
     .description(
-      "Seal all credentials, and variables of sandboxes, with ENGINE_SECRET_KEY, those of ENGINE_SECRET_KEYS_FORMER " +
-        "among them (talks to the catalog directly).",
+      "Seal all credentials, variables of sandboxes and refresh tokens of browser sessions with ENGINE_SECRET_KEY, those " +
+        "of ENGINE_SECRET_KEYS_FORMER among them (talks to the catalog directly).",
     )
     .option(...CATALOG_FLAG)
     .option("--json", "print JSON");
   withExamples(command, ['ENGINE_SECRET_KEY="$NEW" ENGINE_SECRET_KEYS_FORMER="$OLD" engine credentials rotate']).action(
     context.action(async (flags: CatalogFlags & { json?: true }) => {
-      const { rotated, sandboxes, failed } = await rotateCredentials(context, flags);
-      if (flags.json) await context.writeJson({ rotated, sandboxes, failed });
+      const { rotated, sandboxes, sessions, failed } = await rotateCredentials(context, flags);
+      if (flags.json) await context.writeJson({ rotated, sandboxes, sessions, failed });
       else await context.writeLine(`${rotated} ${rotated === 1 ? "credential was" : "credentials were"} sealed anew`);
       if (!flags.json && sandboxes > 0) await context.writeLine(`and the variables of ${sandboxes} sandboxes`);
+      if (!flags.json && sessions > 0)
+        await context.writeLine(`and the refresh tokens of ${sessions} browser sessions`);
       if (failed.length === 0) return EXIT.ok;
       throw new CliError(`these do not open with any key that is set, and stay as they are: ${failed.join(", ")}`);
     }),
