@@ -1,4 +1,4 @@
-import { oneOf } from "../config/kinds.ts";
+import { oneOf, path } from "../config/kinds.ts";
 import { optional } from "../config/option.ts";
 
 export const WEB_OPTIONS = {
@@ -9,5 +9,15 @@ export const WEB_OPTIONS = {
     whenUnset: "on where the roles are `all_in_one` or `edge`",
     side: "S",
     doc: "Whether this server has the pages at `/ui/`, and `/` leads there: see [the web UI](web.md).",
+  }),
+  iconGallery: optional({
+    env: "ENGINE_ICON_GALLERY",
+    toml: "server.icon_gallery",
+    kind: path,
+    whenUnset: "the icons of the program",
+    side: "S",
+    doc:
+      "A JSON file with the maps `kinds` and `vendors`, from names to path data of SVGs, which `GET /v1/icons` gives " +
+      "besides its own: see [the web UI](web.md#icons).",
   }),
 };

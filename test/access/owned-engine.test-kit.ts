@@ -497,6 +497,7 @@ export const ENGINE_ROUTES_WITHOUT: Readonly<Record<string, string>> = {
   "GET /v1/openapi.json": OF_THE_PROCESS,
   ...Object.fromEntries(Object.keys(OPEN_TABLE_SAMPLES).map((name) => [name, OF_DATABASES])),
   "GET /v1/capabilities": OF_THE_INSTALLATION,
+  "GET /v1/icons": OF_THE_INSTALLATION,
   "GET /v1/tail": OF_DATABASES,
   "GET /v1/catalog/schema": OF_DATABASES,
   "POST /v1/explore": OF_DATABASES,

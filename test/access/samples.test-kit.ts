@@ -232,6 +232,7 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     answer: inDatabaseA(404),
   },
   "GET /v1/capabilities": { request: get("/v1/capabilities"), answer: ok },
+  "GET /v1/icons": { request: get("/v1/icons"), answer: ok },
   "GET /v1/queries": { request: get("/v1/queries"), answer: ok },
   "GET /v1/queries/{id}": { request: get("/v1/queries/01890a5d-ac96-774b-bcce-b302099a8057"), answer: () => 404 },
   "DELETE /v1/queries/{id}": {

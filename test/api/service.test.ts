@@ -251,6 +251,7 @@ describe("service routes", () => {
       "/ui",
       "/ui/",
       "/ui/{path}",
+      "/v1/icons",
       "/v1/openapi.json",
       "/docs",
     ]);
