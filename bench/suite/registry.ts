@@ -58,6 +58,7 @@ export const BENCHMARKS: Registry = {
   "sandbox/pieces": () => import("../sandbox/pieces.ts"),
   "sandbox/prompts": () => import("../sandbox/prompts.ts"),
   "sandbox/traffic": () => import("../sandbox/traffic.ts"),
+  "web/load": () => import("../web/load.ts"),
   "web/rows": () => import("../web/rows.ts"),
   "start/serve": () => import("../start/serve.ts"),
 };

@@ -69,6 +69,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "sandbox/pieces": ["--pieces", "100", "--listeners", "2", "--piecesEach", "100"],
   "sandbox/prompts": ["--prompts", "2"],
   "sandbox/traffic": ["--lines", "100", "--fileMib", "2"],
+  "web/load": ["--tables", "2", "--columns", "20"],
   "web/rows": ["--rows", "5000"],
   "start/serve": ["--idleMs", "500"],
 };
@@ -77,6 +78,9 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
 const MAY_BE_ZERO = new Set([
   // Where nothing blocked the page for as long as a long task is.
   "longest",
+  // Of a page that does not move.
+  "signInShift",
+  "queryShift",
   // Of a run that is too short for one.
   "merges",
   "written",
