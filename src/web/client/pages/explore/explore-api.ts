@@ -1,34 +1,11 @@
 import { request } from "../../base/api.ts";
 import { readLines } from "../../base/ndjson.ts";
 import { parseExactly } from "../../base/exact-number.ts";
-import type { FieldPath } from "./fields.ts";
 import { readPage, type Page, type Row } from "./paging.ts";
-import { aroundSql, facetSql, histogramSql, rowsSql, type Buckets, type Scope } from "./queries.ts";
+import { aroundSql, rowsSql, type Scope } from "./queries.ts";
 import { prepared, type Sql } from "./sql.ts";
 
-/** What the page asks the server, all of it: by plain queries, whose values are parameters. */
-
-export type HistogramCount = { bucket: number; value?: string | null; is_other?: boolean; n: number };
-export type FacetValue = { value: string | null; n: number };
-
-export async function readHistogram(
-  database: string,
-  scope: Scope,
-  by: string | undefined,
-  buckets: Buckets,
-  signal: AbortSignal,
-): Promise<HistogramCount[]> {
-  return (await ask(database, histogramSql(scope, by, buckets), signal)) as HistogramCount[];
-}
-
-export async function readFacet(
-  database: string,
-  scope: Scope,
-  field: FieldPath,
-  signal: AbortSignal,
-): Promise<FacetValue[]> {
-  return (await ask(database, facetSql(scope, field), signal)) as FacetValue[];
-}
+/** The rows that the page asks for: by plain queries, whose values are parameters. */
 
 export function readRows(database: string, scope: Scope, upTo?: string, signal?: AbortSignal): Promise<Page> {
   return readPage((where, limit) => ask(database, rowsSql(scope, where, limit), signal), upTo);

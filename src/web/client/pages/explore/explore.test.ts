@@ -2,11 +2,22 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseExactly } from "../../base/exact-number.ts";
 import { messageOf } from "../../base/log-fields.ts";
-import { fieldTitle, levelColumn, nestedFields } from "./fields.ts";
-import { areFilters, conditionProblem, conditionSql, filterSql, withFilter, type Filter } from "./filters.ts";
-import { chartOf } from "./histogram.tsx";
+import { countsRequest, type HistogramCounts } from "./counts.ts";
+import { countedFields, fieldItems, fieldProblem, fieldTitle, levelColumn, MOST_DYNAMIC } from "./fields.ts";
+import {
+  areFields,
+  areFilters,
+  conditionProblem,
+  conditionSql,
+  filterSql,
+  withFilter,
+  type Filter,
+} from "./filters.ts";
+import { chartOf, seriesOf, stepTitle } from "./histogram.tsx";
+import { momentsOfBar } from "./histogram-table.tsx";
 import { before1ns, readPage, type Row } from "./paging.ts";
-import { bucketsOf, histogramSql, LEVEL_VALUES, PAGE_ROWS, rowsSql } from "./queries.ts";
+import { PAGE_ROWS, rowsSql } from "./queries.ts";
+import { shareOf } from "./sample-note.tsx";
 import { readServerEvents } from "./server-events.ts";
 import { prepared, raw, sql, written } from "./sql.ts";
 import { TailBuffer } from "./tail-buffer.ts";
@@ -26,6 +37,8 @@ const filter = (column: string, op: Filter["op"], value = "", keys: string[] = [
   op,
   value,
 });
+
+const HOUR = { fromMs: 0, toMs: 3_600_000 };
 
 const literal = (text: string) => `'${text.split("'").join("''")}'`;
 
@@ -66,7 +79,7 @@ describe("SQL", () => {
 
   test("a condition is one, whatever comment ends it", () => {
     const condition = conditionSql([filter("ms", ">", "1")], "a = 1 -- more", COLUMNS);
-    expect(condition && written(condition)).toBe(`"ms" > '1' AND (\na = 1 -- more\n)`);
+    expect(condition && written(condition)).toBe(`(\na = 1 -- more\n) AND "ms" > '1'`);
     expect(conditionSql([], "  ", COLUMNS)).toBeUndefined();
   });
 
@@ -80,23 +93,10 @@ describe("SQL", () => {
     expect(conditionProblem(text)).toBe(problem);
   });
 
-  test("rows and histograms are bounded by the range", () => {
-    const scope = { table: "e", columns: COLUMNS, moments: { fromMs: 0, toMs: 3_600_000 }, condition: raw("x") };
+  test("rows are bounded by the range", () => {
+    const scope = { table: "e", columns: COLUMNS, moments: HOUR, condition: raw("x"), run: 0 };
     expect(written(rowsSql(scope))).toBe(
       `SELECT * FROM "e" WHERE "at" >= '1970-01-01T00:00:00.000Z' AND "at" < '1970-01-01T01:00:00.000Z' AND x ORDER BY "at" DESC LIMIT ${PAGE_ROWS}`,
-    );
-    const buckets = bucketsOf(scope.moments, "utc");
-    expect(buckets).toEqual({ stepMs: 120_000, shiftMs: 0, first: 0, last: 29 });
-    expect(written(histogramSql(scope, "level", buckets))).toContain(`place <= ${LEVEL_VALUES}`);
-  });
-
-  test("a range has at most sixty buckets", () => {
-    fc.assert(
-      fc.property(fc.integer({ min: -1e12, max: 4e12 }), fc.integer({ min: 1, max: 1e13 }), (fromMs, length) => {
-        const { first, last } = bucketsOf({ fromMs, toMs: fromMs + length }, "utc");
-        expect(last - first + 1).toBeGreaterThanOrEqual(1);
-        expect(last - first + 1).toBeLessThanOrEqual(60);
-      }),
     );
   });
 });
@@ -120,10 +120,108 @@ describe("filters", () => {
   });
 });
 
-test("fields inside of JSON, and columns that are known by their names", () => {
-  const rows = [{ ctx: { user: { id: 1 }, tags: [1] } }, { ctx: { path: null } }, { ctx: "text" }, { body: { no: 1 } }];
-  expect(nestedFields(COLUMNS, rows).map(fieldTitle)).toEqual(["ctx.path", "ctx.user.id"]);
+test("columns that are known by their names", () => {
   expect([levelColumn(COLUMNS), messageOf(COLUMNS)?.name]).toEqual(["level", "body"]);
+});
+
+describe("counts", () => {
+  const path = (column: string, ...keys: string[]) => ({ column, keys });
+  const scope = { table: "e", columns: COLUMNS, moments: HOUR, condition: undefined, run: 0 };
+
+  test("one request names everything, and leaves out what the table cannot count", () => {
+    const condition = conditionSql([filter("level", "=", "it's")], "ms > 1", COLUMNS);
+    const facets = [path("level"), path("gone"), path("ctx", "a.b"), path("ms", "x")];
+    const open = [path("ctx", "user"), path("body", "x")];
+    expect(countsRequest("db", { ...scope, condition }, { by: "level", facets, open })).toEqual({
+      database: "db",
+      table: "e",
+      from: "1970-01-01T00:00:00.000Z",
+      to: "1970-01-01T01:00:00.000Z",
+      where: `(\nms > 1\n) AND "level" = 'it''s'`,
+      language: "sql",
+      histogram: { buckets: 60, by: ["level"], values: 7 },
+      facets: [
+        { field: ["level"], values: 10 },
+        { field: ["ctx", "a.b"], values: 10 },
+      ],
+      fields: [["ctx"], ["ctx", "user"], ["at"], ["level"], ["body"], ["ms"]],
+    });
+    const all = countsRequest("db", scope, { by: undefined, facets: [], open: [] });
+    expect(Object.keys(all)).not.toContain("where");
+    expect(all["histogram"]).toEqual({ buckets: 60 });
+  });
+
+  test.each([
+    [path("level"), undefined],
+    [path("ctx", "a", ""), undefined],
+    [path("gone"), "The table has no column gone."],
+    [path("v"), "The values of vectors are not counted."],
+    [path("ms", "x"), "ms is of type long: only dynamic columns have fields."],
+    [path("ctx", "a\0"), "The keys of this field are too long, too deep or not Unicode text."],
+    [path("ctx", "\ud800"), "The keys of this field are too long, too deep or not Unicode text."],
+    [
+      path("ctx", ...Array.from({ length: 32 }, () => "k")),
+      "The keys of this field are too long, too deep or not Unicode text.",
+    ],
+  ])("whether %j can be counted", (field, problem) => {
+    expect(fieldProblem(field, [...COLUMNS, { name: "v", type: "vector(3)" }])).toBe(problem);
+  });
+
+  test("vectors are not read to be counted, and fields with keys are as few as the server takes", () => {
+    const columns = [{ name: "v", type: "vector(3)" }, ...COLUMNS];
+    const open = Array.from({ length: 30 }, (_, i) => path("ctx", `k${i}`));
+    const counted = countedFields(columns, open);
+    expect(counted.filter(({ column }) => column === "ctx")).toHaveLength(MOST_DYNAMIC);
+    expect(counted.map(({ column }) => column)).not.toContain("v");
+  });
+
+  test("keys stand under what they are in, with what is not listed", () => {
+    const counts = new Map([
+      [
+        '["ctx"]',
+        {
+          rows: 9,
+          keys: {
+            distinct: 300,
+            values: [
+              { key: "user", rows: 8 },
+              { key: "id", rows: 7 },
+            ],
+          },
+        },
+      ],
+      ['["ctx","user"]', { rows: 8, keys: { distinct: 1, values: [{ key: "name", rows: 6 }] } }],
+      ['["ctx","id"]', { rows: 7, keys: { distinct: 0, values: [] } }],
+    ]);
+    const items = fieldItems(COLUMNS.slice(3), [path("ctx", "user"), path("ctx", "id")], counts);
+    const shown = items.map((item) => [fieldTitle(item.field), "note" in item ? item.note : item.rows]);
+    expect(shown).toEqual([
+      ["ms", undefined],
+      ["ctx", 9],
+      ["ctx.user", 8],
+      ["ctx.user.name", 6],
+      ["ctx.id", 7],
+      ["ctx.id", "No keys inside."],
+      ["ctx", "298 rarer keys not listed."],
+    ]);
+  });
+
+  test("an address may bring any fields, but not more than are counted", () => {
+    expect(areFields([path("a", "b")], 1)).toBe(true);
+    expect(areFields([path("a"), path("b")], 1)).toBe(false);
+    expect(areFields([{ column: "a" }], 1)).toBe(false);
+  });
+
+  test.each([
+    [1, 3, "33%"],
+    [0, 3, "0%"],
+    [0, 0, "0%"],
+    [1, 1_000, "less than 1%"],
+    [999, 1_000, "more than 99%"],
+    [3, 3, "100%"],
+  ])("the share of a sample: %i of %i", (part, whole, share) => {
+    expect(shareOf(part, whole)).toBe(share);
+  });
 });
 
 test("large numbers keep their digits", () => {
@@ -169,21 +267,61 @@ describe("pages", () => {
   });
 });
 
-test("a histogram has all buckets, and the most frequent value at the bottom", () => {
-  const counts = [
-    { bucket: 10, value: "info", n: 5 },
-    { bucket: 12, value: "error", n: 1 },
-    { bucket: 12, value: null, is_other: true, n: 9 },
-  ];
-  const { data, series, total } = chartOf(counts, { stepMs: 1_000, shiftMs: 0, first: 10, last: 12 });
-  expect(data).toEqual([
-    [10.5, 11.5, 12.5],
-    [0, 0, 9],
-    [0, 0, 1],
-    [5, 0, 0],
-  ]);
-  expect(series.map(({ title }) => title)).toEqual(["others", "error", "info"]);
-  expect(total).toBe(15);
+describe("histogram", () => {
+  const bucket = (second: number, rows: number, by?: number[]) => ({
+    from: `1970-01-01T00:00:${second}.000000000Z`,
+    rows,
+    ...(by && { by }),
+  });
+  const split: HistogramCounts = {
+    step_ns: 1e9,
+    by: {
+      distinct: 5,
+      series: [
+        { value: "info", rows: 5 },
+        { value: null, rows: 1 },
+      ],
+    },
+    buckets: [bucket(10, 5, [5, 0]), bucket(11, 0, [0, 0]), bucket(12, 10, [0, 1])],
+  };
+
+  test("has all buckets, the most frequent value at the bottom, and others above all", () => {
+    const { data, series, sums } = chartOf(split);
+    expect(data).toEqual([
+      [10.5, 11.5, 12.5],
+      [0, 0, 9],
+      [0, 0, 1],
+      [5, 0, 0],
+    ]);
+    expect(series.map(({ title }) => title)).toEqual(["others", "no value", "info"]);
+    expect(sums).toEqual([9, 1, 5]);
+  });
+
+  test("is one series where no value tells rows apart", () => {
+    const whole = { ...split, by: null, buckets: [bucket(10, 5), bucket(11, 2)] };
+    expect(seriesOf(whole)).toEqual([{ key: "rows", title: "rows", values: [5, 2], sum: 7 }]);
+    const none = { ...split, by: { distinct: 0, series: [] }, buckets: [bucket(10, 0, [])] };
+    expect(seriesOf(none).map(({ key, values }) => [key, values])).toEqual([["rows", [0]]]);
+  });
+
+  test("a bar as a range ends where the range does", () => {
+    const range = { fromMs: 10_200, toMs: 12_700 };
+    expect([0, 1, 2].map((i) => momentsOfBar(split.buckets, i, range))).toEqual([
+      { fromMs: 10_200, toMs: 11_000 },
+      { fromMs: 11_000, toMs: 12_000 },
+      { fromMs: 12_000, toMs: 12_700 },
+    ]);
+  });
+
+  test.each([
+    [1e9, "second"],
+    [15 * 60e9, "15 minutes"],
+    [14 * 86_400e9, "2 weeks"],
+    [20e3, "20 microseconds"],
+    [5, "5 nanoseconds"],
+  ])("%i nanoseconds are a %s", (stepNs, title) => {
+    expect(stepTitle(stepNs)).toBe(title);
+  });
 });
 
 describe("live tail", () => {

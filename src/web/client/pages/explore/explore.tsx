@@ -17,7 +17,16 @@ import { Spinner } from "../../components/spinner.tsx";
 import { RangePicker } from "../../time/range-picker.tsx";
 import { DEFAULT_RANGE, momentsOf, rangeOf } from "../../time/time-range.ts";
 import { AroundDialog } from "./around-dialog.tsx";
-import { fieldKey, levelColumn, nestedFields, sameField, type FieldPath } from "./fields.ts";
+import {
+  fieldItems,
+  isSplit,
+  isWithin,
+  levelColumn,
+  MOST_DYNAMIC,
+  MOST_FACETS,
+  sameField,
+  type FieldPath,
+} from "./fields.ts";
 import { FilterBar } from "./filter-bar.tsx";
 import { areFields, areFilters, conditionProblem, conditionSql, withFilter, type Filter } from "./filters.ts";
 import { FoundRows } from "./found-rows.tsx";
@@ -28,7 +37,8 @@ import type { RowLook } from "./row-list.tsx";
 import { SidePanel } from "./side-panel.tsx";
 import { written } from "./sql.ts";
 import { TailView } from "./tail-view.tsx";
-import { useRows } from "./use-rows.ts";
+import { useCounts, type FoundCounts } from "./use-counts.ts";
+import { useRows, type FoundPages } from "./use-rows.ts";
 import "./explore.css";
 
 const PARAMS = {
@@ -38,7 +48,9 @@ const PARAMS = {
   zone: choice(["utc", "browser"], "utc"),
   filters: json<Filter[]>([], areFilters),
   where: text(),
-  facets: json<FieldPath[]>([], areFields),
+  facets: json<FieldPath[]>([], (value) => areFields(value, MOST_FACETS)),
+  /** Keys in dynamic columns whose own keys are shown. */
+  open: json<FieldPath[]>([], (value) => areFields(value, MOST_DYNAMIC)),
   by: text(),
   /** The time of the row around which rows are shown. */
   around: text(),
@@ -55,7 +67,7 @@ export function ExplorePage(): JSX.Element {
   const only = table === "" && tables?.length === 1 ? tables[0] : undefined;
   const shown = chosen ?? only;
   const choose = (name: string): void =>
-    update({ table: name, filters: [], where: "", facets: [], by: "", around: "", live: false });
+    update({ table: name, filters: [], where: "", facets: [], open: [], by: "", around: "", live: false });
   if (schema.data === undefined) {
     return (
       <>
@@ -136,37 +148,58 @@ function TableChoice({ database, table, tables, onChoose }: TableChoiceProps): J
 
 type ExploredProps = { database: string; table: Table; tables: readonly Table[]; onTable: (name: string) => void };
 
-function Explored({ database, table, tables, onTable }: ExploredProps): JSX.Element {
-  const [values, update] = useParams(PARAMS);
-  const { zone, filters, where, facets, by, around, live } = values;
+/** What the page is about, in the address's words and in the server's. */
+function useScope(table: Table): { scope: Scope | undefined; problem: string | undefined; readAgain: () => void } {
+  const [{ from, to, zone, filters, where }] = useParams(PARAMS);
   const { columns, name } = table;
-  const [runs, setRuns] = useState(0);
-  const range = useMemo(() => ({ from: values.from, to: values.to }), [values.from, values.to]);
+  const [run, setRun] = useState(0);
   const problem = conditionProblem(where);
   const filterKey = JSON.stringify([filters, where]);
   // The present of `now-1h` is when it was asked for: all parts of the page are about the same time.
   const scope = useMemo((): Scope | undefined => {
-    const moments = momentsOf(range, clock.nowMs(), zone);
+    const moments = momentsOf({ from, to }, clock.nowMs(), zone);
     if (moments === undefined || problem !== undefined) return undefined;
-    return { table: name, columns, moments, condition: conditionSql(filters, where, columns) };
-  }, [range, zone, name, columns, filterKey, problem, runs]);
-  const rows = useRows(database, live ? undefined : scope);
-  const firstRows = rows.groups[0]?.rows;
-  const nested = useMemo(() => nestedFields(columns, firstRows ?? []), [columns, firstRows]);
-  const level = by === "" ? levelColumn(columns) : by === NO_LEVEL ? undefined : by;
-  const look = useMemo<RowLook>(() => ({ zone, message: messageOf(columns)?.name, level }), [zone, columns, level]);
-  const actions = useMemo<RowActions>(
+    return { table: name, columns, moments, condition: conditionSql(filters, where, columns), run };
+  }, [from, to, zone, name, columns, filterKey, problem, run]);
+  return { scope, problem, readAgain: () => setRun((count) => count + 1) };
+}
+
+function useActions(): RowActions {
+  const [{ filters, facets }, update] = useParams(PARAMS);
+  return useMemo<RowActions>(
     () => ({
       filter: (field, op, value) => update({ filters: withFilter(filters, { ...field, op, value }), around: "" }),
-      facet: (field) => update({ facets: [...facets.filter((one) => !sameField(one, field)), field], around: "" }),
+      // One more than the server counts takes the place of the one that was opened first.
+      facet: (field) =>
+        update({
+          facets: [...facets.filter((one) => !sameField(one, field)), field].slice(-MOST_FACETS),
+          around: "",
+        }),
       around: (at) => update({ around: at }),
     }),
-    [update, filterKey, JSON.stringify(facets)],
+    [update, JSON.stringify(filters), JSON.stringify(facets)],
   );
+}
+
+function Explored({ database, table, tables, onTable }: ExploredProps): JSX.Element {
+  const [values, update] = useParams(PARAMS);
+  const { from, to, zone, filters, where, facets, open, by, around, live } = values;
+  const { columns, name } = table;
+  const { scope, problem, readAgain } = useScope(table);
+  const choice = by === NO_LEVEL || isSplit(columns, by) ? by : "";
+  const level = choice === "" ? levelColumn(columns) : choice === NO_LEVEL ? undefined : choice;
+  const searched = live ? undefined : scope;
+  const rows = useRows(database, searched);
+  const counts = useCounts(database, searched, { by: level, facets, open });
+  const fields = useMemo(
+    () => fieldItems(columns, open, counts.fields).flatMap((item) => ("note" in item ? [] : [item.field])),
+    [columns, open, counts.fields],
+  );
+  const look = useMemo<RowLook>(() => ({ zone, message: messageOf(columns)?.name, level }), [zone, columns, level]);
+  const actions = useActions();
   const openAsQuery = useOpenAsQuery(database, scope);
-  const refresh = (): void => setRuns((count) => count + 1);
   useCommands([
-    { id: "explore:refresh", title: "Read the rows again", group: "Explore", keys: "r", run: refresh },
+    { id: "explore:refresh", title: "Read the rows again", group: "Explore", keys: "r", run: readAgain },
     { id: "explore:live", title: "Live tail", group: "Explore", keys: "l", run: () => update({ live: !live }) },
     { id: "explore:query", title: "Open as query", group: "Explore", run: openAsQuery },
   ]);
@@ -183,12 +216,12 @@ function Explored({ database, table, tables, onTable }: ExploredProps): JSX.Elem
           onChange={onTable}
         />
         <RangePicker
-          range={range}
+          range={{ from, to }}
           zone={zone}
           onRange={(next) => update({ ...next, live: false })}
           onZone={(next) => update({ zone: next })}
         />
-        <Button icon="refresh" label="Read again" isBusy={rows.isFetching} onClick={refresh} />
+        <Button icon="refresh" label="Read again" isBusy={rows.isFetching || counts.isCounting} onClick={readAgain} />
         <Button icon={live ? "stop" : "play"} isPressed={live} onClick={() => update({ live: !live })}>
           Live
         </Button>
@@ -197,8 +230,7 @@ function Explored({ database, table, tables, onTable }: ExploredProps): JSX.Elem
         </Button>
       </div>
       <FilterBar
-        columns={columns}
-        nested={nested}
+        fields={fields}
         filters={filters}
         condition={where}
         problem={problem}
@@ -206,39 +238,13 @@ function Explored({ database, table, tables, onTable }: ExploredProps): JSX.Elem
         onCondition={(next) => update({ where: next })}
       />
       {scope === undefined && problem === undefined && (
-        <ErrorBox error={new Error(`${range.from} to ${range.to} is not a valid time range: choose another above.`)} />
+        <ErrorBox error={new Error(`${from} to ${to} is not a valid time range: choose another above.`)} />
       )}
       {scope !== undefined && live && (
         <TailView database={database} table={name} condition={scope.condition} look={look} actions={actions} />
       )}
-      {scope !== undefined && !live && (
-        <>
-          <Histogram
-            database={database}
-            scope={scope}
-            zone={zone}
-            by={level}
-            choice={by}
-            onBy={(next) => update({ by: next })}
-            onRange={(moments) => update(rangeOf(moments))}
-          />
-          <div class="explore-parts">
-            <SidePanel
-              database={database}
-              scope={scope}
-              nested={nested}
-              facets={facets}
-              actions={actions}
-              onRemove={(field) => update({ facets: facets.filter((one) => fieldKey(one) !== fieldKey(field)) })}
-            />
-            <FoundRows
-              found={rows}
-              look={look}
-              actions={actions}
-              onWiden={() => update({ from: "now-30d", to: "now" })}
-            />
-          </div>
-        </>
+      {searched !== undefined && (
+        <Found scope={searched} choice={choice} look={look} rows={rows} counts={counts} actions={actions} />
       )}
       {around !== "" && (
         <AroundDialog
@@ -252,6 +258,47 @@ function Explored({ database, table, tables, onTable }: ExploredProps): JSX.Elem
         />
       )}
     </div>
+  );
+}
+
+type FoundProps = {
+  scope: Scope;
+  choice: string;
+  look: RowLook;
+  rows: FoundPages;
+  counts: FoundCounts;
+  actions: RowActions;
+};
+
+/** What there is in the scope: how many rows when, of which values and fields, and the rows. */
+function Found({ scope, choice, look, rows, counts, actions }: FoundProps): JSX.Element {
+  const [{ facets, open }, update] = useParams(PARAMS);
+  return (
+    <>
+      <Histogram
+        scope={scope}
+        counts={counts}
+        zone={look.zone}
+        choice={choice}
+        onBy={(next) => update({ by: next })}
+        onRange={(moments) => update(rangeOf(moments))}
+      />
+      <div class="explore-parts">
+        <SidePanel
+          columns={scope.columns}
+          counts={counts}
+          facets={facets}
+          open={open}
+          actions={actions}
+          onRemove={(field) => update({ facets: facets.filter((one) => !sameField(one, field)) })}
+          onOpen={(field, isOpen) => {
+            const others = open.filter((one) => !isWithin(one, field));
+            update({ open: isOpen ? [...others, field] : others });
+          }}
+        />
+        <FoundRows found={rows} look={look} actions={actions} onWiden={() => update({ from: "now-30d", to: "now" })} />
+      </div>
+    </>
   );
 }
 

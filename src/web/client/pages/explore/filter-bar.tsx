@@ -1,15 +1,13 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Column } from "../../base/schema.ts";
 import { Button } from "../../components/button.tsx";
 import { Combobox } from "../../components/combobox.tsx";
 import { Field, Select } from "../../components/field.tsx";
-import { allFields, fieldKey, fieldTitle, type FieldPath } from "./fields.ts";
+import { fieldKey, fieldTitle, type FieldPath } from "./fields.ts";
 import { filterTitle, OPERATORS, takesValue, withFilter, type Filter, type Operator } from "./filters.ts";
 
 type FilterBarProps = {
-  columns: readonly Column[];
-  nested: readonly FieldPath[];
+  fields: readonly FieldPath[];
   filters: readonly Filter[];
   condition: string;
   problem: string | undefined;
@@ -19,7 +17,7 @@ type FilterBarProps = {
 
 /** What rows must fulfil: chips, and a condition in SQL. */
 export function FilterBar(props: FilterBarProps): JSX.Element {
-  const { columns, nested, filters, condition, problem, onFilters, onCondition } = props;
+  const { fields, filters, condition, problem, onFilters, onCondition } = props;
   const [isAdding, setAdding] = useState(false);
   const [typed, setTyped] = useState(condition);
   useEffect(() => setTyped(condition), [condition]);
@@ -69,8 +67,7 @@ export function FilterBar(props: FilterBarProps): JSX.Element {
       </div>
       {isAdding && (
         <NewFilter
-          columns={columns}
-          nested={nested}
+          fields={fields}
           onAdd={(filter) => {
             onFilters(withFilter(filters, filter));
             setAdding(false);
@@ -81,7 +78,7 @@ export function FilterBar(props: FilterBarProps): JSX.Element {
   );
 }
 
-type NewFilterProps = { columns: readonly Column[]; nested: readonly FieldPath[]; onAdd: (filter: Filter) => void };
+type NewFilterProps = { fields: readonly FieldPath[]; onAdd: (filter: Filter) => void };
 
 const OPERATOR_TITLES: Readonly<Record<Operator, string>> = {
   "=": "is",
@@ -93,8 +90,7 @@ const OPERATOR_TITLES: Readonly<Record<Operator, string>> = {
   missing: "is missing",
 };
 
-function NewFilter({ columns, nested, onAdd }: NewFilterProps): JSX.Element {
-  const fields = allFields(columns, nested);
+function NewFilter({ fields, onAdd }: NewFilterProps): JSX.Element {
   const [key, setKey] = useState(() =>
     fieldKey(fields.find(({ column }) => column !== "at") ?? { column: "at", keys: [] }),
   );

@@ -29,8 +29,9 @@ function isFilter(value: unknown): value is Filter {
   return OPERATORS.some((one) => one === op) && typeof text === "string";
 }
 
-export function areFields(value: unknown): value is FieldPath[] {
-  return Array.isArray(value) && value.length <= MOST_FILTERS && value.every(isField);
+/** Fields of an address, at most so many. */
+export function areFields(value: unknown, most: number): value is FieldPath[] {
+  return Array.isArray(value) && value.length <= most && value.every(isField);
 }
 
 function isField(value: unknown): value is FieldPath {
@@ -63,7 +64,7 @@ export function fieldSql({ column, keys }: FieldPath): Sql {
   return sql`(${name(column)}->>${pointer})`;
 }
 
-export function textSql(field: FieldPath, columns: readonly Column[]): Sql {
+function textSql(field: FieldPath, columns: readonly Column[]): Sql {
   return isText(field, columns) ? fieldSql(field) : sql`CAST(${fieldSql(field)} AS VARCHAR)`;
 }
 
@@ -104,9 +105,10 @@ export function conditionSql(
   condition: string,
   columns: readonly Column[],
 ): Sql | undefined {
-  const all = filters.map((filter) => filterSql(filter, columns));
-  // On lines of its own: a comment at its end must not take the bracket.
-  if (condition.trim() !== "") all.push(raw(`(\n${condition.trim()}\n)`));
+  const chips = filters.map((filter) => filterSql(filter, columns));
+  // On lines of its own: a comment at its end must not take the bracket. First, so that places in it are known.
+  const typed = condition.trim() === "" ? [] : [raw(`(\n${condition.trim()}\n)`)];
+  const all = [...typed, ...chips];
   return all.length === 0 ? undefined : joined(all, " AND ");
 }
 

@@ -1,43 +1,57 @@
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
-import { formatCount, formatShortCount, plural } from "../../base/format.ts";
-import { useQuery } from "../../base/use-query.ts";
-import { Button } from "../../components/button.tsx";
-import { ErrorBox } from "../../components/error-box.tsx";
+import { useMemo, useState } from "preact/hooks";
+import { plural } from "../../base/format.ts";
+import type { Column } from "../../base/schema.ts";
 import { Field } from "../../components/field.tsx";
-import { Spinner } from "../../components/spinner.tsx";
-import { readFacet, type FacetValue } from "./explore-api.ts";
-import { allFields, columnOf, fieldKey, fieldTitle, type FieldPath } from "./fields.ts";
-import { FACET_VALUES, type Scope } from "./queries.ts";
+import { Icon } from "../../components/icons.tsx";
+import { Facet } from "./facet.tsx";
+import {
+  columnOf,
+  countedFields,
+  fieldItems,
+  fieldKey,
+  fieldProblem,
+  fieldTitle,
+  MOST_DYNAMIC,
+  type FieldItem,
+  type FieldPath,
+} from "./fields.ts";
 import type { RowActions } from "./row-actions.ts";
-import { scopeKey } from "./use-rows.ts";
+import { countedAs, shortCount } from "./sample-note.tsx";
+import type { FoundCounts } from "./use-counts.ts";
 
 type SidePanelProps = {
-  database: string;
-  scope: Scope;
-  nested: readonly FieldPath[];
+  columns: readonly Column[];
+  counts: FoundCounts;
   facets: readonly FieldPath[];
+  /** Keys in dynamic columns whose own keys are shown. */
+  open: readonly FieldPath[];
   actions: RowActions;
   onRemove: (field: FieldPath) => void;
+  onOpen: (field: FieldPath, isOpen: boolean) => void;
 };
 
 /** Of the fields at once: others are found by typing. */
 const MOST_FIELDS = 100;
 
-/** The most frequent values of the fields that were chosen, and all fields to choose from. */
-export function SidePanel({ database, scope, nested, facets, actions, onRemove }: SidePanelProps): JSX.Element {
+/** The most frequent values of the fields that were chosen, and all fields with the rows that have them. */
+export function SidePanel({ columns, counts, facets, open, actions, onRemove, onOpen }: SidePanelProps): JSX.Element {
   const [text, setText] = useState("");
   const wanted = text.trim().toLowerCase();
-  const found = allFields(scope.columns, nested).filter((field) => fieldTitle(field).toLowerCase().includes(wanted));
+  const items = useMemo(() => fieldItems(columns, open, counts.fields), [columns, open, counts.fields]);
+  const found = items.filter((item) => fieldTitle(item.field).toLowerCase().includes(wanted));
   const chosen = new Set(facets.map(fieldKey));
+  const withKeys = countedFields(columns, open).filter((field) => columnOf(columns, field)?.type === "dynamic").length;
   return (
     <aside class="explore-side" aria-label="Fields">
       {facets.map((field) => (
         <Facet
           key={fieldKey(field)}
-          database={database}
-          scope={scope}
           field={field}
+          problem={fieldProblem(field, columns)}
+          counts={counts.facets.get(fieldKey(field))}
+          sample={counts.sample}
+          isCounting={counts.isCounting}
           actions={actions}
           onRemove={() => onRemove(field)}
         />
@@ -52,93 +66,88 @@ export function SidePanel({ database, scope, nested, facets, actions, onRemove }
         onInput={setText}
       />
       <ul class="side-fields">
-        {found.slice(0, MOST_FIELDS).map((field) => (
-          <li key={fieldKey(field)}>
-            <button
-              type="button"
-              class="side-field"
-              aria-pressed={chosen.has(fieldKey(field))}
-              onClick={() => (chosen.has(fieldKey(field)) ? onRemove(field) : actions.facet(field))}
-            >
-              <span class="mono">{fieldTitle(field)}</span>
-              <small>{field.keys.length === 0 ? columnOf(scope.columns, field)?.type : "in JSON"}</small>
-            </button>
-          </li>
-        ))}
+        {found.slice(0, MOST_FIELDS).map((item) =>
+          "note" in item ? (
+            <li key={`note ${fieldKey(item.field)}`} class="side-more" style={indented(item.field.keys.length + 1)}>
+              {item.note}
+            </li>
+          ) : (
+            <FieldLine
+              key={fieldKey(item.field)}
+              item={item}
+              counts={counts}
+              problem={fieldProblem(item.field, columns)}
+              isChosen={chosen.has(fieldKey(item.field))}
+              mayOpen={item.isOpen || withKeys < MOST_DYNAMIC}
+              onChoose={chosen.has(fieldKey(item.field)) ? onRemove : actions.facet}
+              onOpen={onOpen}
+            />
+          ),
+        )}
       </ul>
       {found.length > MOST_FIELDS && <p class="side-more">{plural(found.length - MOST_FIELDS, "more field")}.</p>}
     </aside>
   );
 }
 
-type FacetProps = {
-  database: string;
-  scope: Scope;
-  field: FieldPath;
-  actions: RowActions;
-  onRemove: () => void;
+type FieldLineProps = {
+  item: Exclude<FieldItem, { note: string }>;
+  counts: FoundCounts;
+  problem: string | undefined;
+  isChosen: boolean;
+  mayOpen: boolean;
+  onChoose: (field: FieldPath) => void;
+  onOpen: (field: FieldPath, isOpen: boolean) => void;
 };
 
-function Facet({ database, scope, field, actions, onRemove }: FacetProps): JSX.Element {
-  const values = useQuery({
-    key: ["explore", "facet", ...scopeKey(database, scope), fieldKey(field)],
-    read: (signal) => readFacet(database, scope, field, signal),
-    staleMs: Number.POSITIVE_INFINITY,
-  });
-  const most = Math.max(1, ...(values.data ?? []).map(({ n }) => n));
-  const title = fieldTitle(field);
+function FieldLine(props: FieldLineProps): JSX.Element {
+  const { item, counts, problem, isChosen, mayOpen, onChoose, onOpen } = props;
+  const { field, type, rows, isOpen } = item;
+  const { sample, isCounting } = counts;
+  const isKey = field.keys.length > 0;
   return (
-    <section class="facet" aria-label={`Values of ${title}`}>
-      <div class="facet-head">
-        <h2 class="mono">{title}</h2>
-        <Button look="quiet" icon="close" label={`Close the values of ${title}`} onClick={onRemove} />
-      </div>
-      {values.error !== null && <ErrorBox error={values.error} onRetry={() => void values.refetch()} />}
-      {values.data === undefined && values.error === null && <Spinner label="Counting…" />}
-      {values.data?.length === 0 && <p class="side-more">No rows.</p>}
-      <ul>
-        {values.data?.map((one) => (
-          <Value
-            key={`${one.value === null}${one.value ?? ""}`}
-            value={one}
-            most={most}
-            field={field}
-            actions={actions}
-          />
-        ))}
-      </ul>
-      {values.data?.length === FACET_VALUES && <p class="side-more">The {FACET_VALUES} most frequent.</p>}
-    </section>
-  );
-}
-
-const SHOWN_CHARS = 200;
-
-type ValueProps = { value: FacetValue; most: number; field: FieldPath; actions: RowActions };
-
-function Value({ value: { value, n }, most, field, actions }: ValueProps): JSX.Element {
-  const shown = value === null ? "no value" : value === "" ? "empty" : value.slice(0, SHOWN_CHARS);
-  return (
-    <li class="facet-value">
+    <li class="side-line" style={indented(field.keys.length)}>
+      {isKey && (
+        <button
+          type="button"
+          class="field-action"
+          aria-label={`Keys in ${fieldTitle(field)}`}
+          aria-expanded={isOpen}
+          aria-disabled={mayOpen ? undefined : "true"}
+          title={mayOpen ? "Keys in it" : `Keys of at most ${MOST_DYNAMIC} fields are counted at once.`}
+          onClick={() => {
+            if (mayOpen) onOpen(field, !isOpen);
+          }}
+        >
+          <Icon name={isOpen ? "down" : "right"} size={12} />
+        </button>
+      )}
       <button
         type="button"
-        class="facet-choice"
-        title={`Filter for it: ${formatCount(n)} rows`}
-        onClick={() => actions.filter(field, value === null ? "missing" : "=", value ?? "")}
+        class="side-field"
+        aria-pressed={isChosen}
+        aria-disabled={problem === undefined ? undefined : "true"}
+        title={
+          problem ?? (rows === undefined ? undefined : `${countedAs(rows, "row", sample)} with ${fieldTitle(field)}`)
+        }
+        onClick={() => {
+          if (problem === undefined) onChoose(field);
+        }}
       >
-        <span class="facet-bar" style={{ width: `${(100 * n) / most}%` }} />
-        <span class={value === null || value === "" ? "facet-text facet-none" : "facet-text"}>{shown}</span>
-        <span class="facet-count">{formatShortCount(n)}</span>
-      </button>
-      <button
-        type="button"
-        class="field-action"
-        aria-label={`Filter out ${shown}`}
-        title="Filter out"
-        onClick={() => actions.filter(field, value === null ? "exists" : "!=", value ?? "")}
-      >
-        −
+        <span class="mono">
+          {isKey && <span class="side-path">{fieldTitle({ ...field, keys: field.keys.slice(0, -1) })}.</span>}
+          {field.keys.at(-1) ?? field.column}
+        </span>{" "}
+        {!isKey && <small>{type}</small>}{" "}
+        <span class="facet-count">
+          {rows === undefined ? isCounting && problem === undefined && "…" : shortCount(rows, sample)}
+        </span>
       </button>
     </li>
   );
+}
+
+/** Keys stand under what they are in. */
+function indented(levels: number): { paddingInlineStart: string } {
+  return { paddingInlineStart: `${Math.min(levels, 8) * 0.75}rem` };
 }

@@ -19,8 +19,8 @@ export type FoundPages = {
 };
 
 /** What identifies the scope in a cache. */
-export function scopeKey(database: string, { table, moments, condition }: Scope): readonly unknown[] {
-  return [database, table, moments.fromMs, moments.toMs, prepared(condition ?? raw(""))];
+export function scopeKey(database: string, { table, moments, condition, run }: Scope): readonly unknown[] {
+  return [database, table, moments.fromMs, moments.toMs, prepared(condition ?? raw("")), run];
 }
 
 /** Rows of the scope, page by page. */
