@@ -163,6 +163,8 @@ describe.skipIf(lacks !== undefined)(`explore and catalog${lacks === undefined ?
     await page.keyboard.press("Enter");
     visits[0]?.expectProblem("400");
     await page.getByText("The rows could not be read.").waitFor();
+    // Both failures are at the first letter that was typed.
+    await page.getByText("At line 1, column 1.").nth(1).waitFor();
   });
 
   test("the counts of each bar are those of a query", async () => {
@@ -215,6 +217,34 @@ describe.skipIf(lacks !== undefined)(`explore and catalog${lacks === undefined ?
     await page.locator(".explore-facts strong", { hasText: `${n.toLocaleString("en-US")} rows` }).waitFor();
     await page.getByRole("button", { name: "Read again" }).click();
     await page.locator(".explore-facts strong", { hasText: `${n.toLocaleString("en-US")} rows` }).waitFor();
+  });
+
+  test("bars say that they begin in UTC where the zone has other days", async () => {
+    const { page, context } = await open();
+    const session = await context.newCDPSession(page);
+    await session.send("Emulation.setTimezoneOverride", { timezoneId: "Asia/Kolkata" });
+    for (const [range, note] of [
+      ["from=now-50d&zone=browser", /, one bar per day of UTC$/],
+      ["from=now-50d&zone=utc", /, one bar per day$/],
+      ["from=now-1h&zone=browser", /, one bar per 2 minutes$/],
+    ] as const) {
+      await page.goto(`/ui/explore?table=events&${range}`);
+      expect(await page.locator(".explore-facts strong").locator("..").textContent()).toMatch(note);
+    }
+  });
+
+  test("a value that is not sent whole cannot be filtered for", async () => {
+    const { page } = await open();
+    await ingest(engine.url, "long", JSON.stringify({ at: new Date().toISOString(), body: "x".repeat(1_001) }));
+    const facets = encodeURIComponent(JSON.stringify([{ column: "body", keys: [] }]));
+    await page.goto(`/ui/explore?table=long&facets=${facets}`);
+    const address = page.url();
+    const choice = page.getByRole("button", { name: /^x+ 1$/ });
+    expect(await choice.getAttribute("aria-disabled")).toBe("true");
+    expect(await choice.getAttribute("title")).toBe("1 row. The value is too long to filter for.");
+    await choice.click({ force: true });
+    await page.getByRole("button", { name: /^Filter out x+$/ }).click({ force: true });
+    expect(page.url()).toBe(address);
   });
 
   test("a facet has its values, how many there are, and the rows of others and of none", async () => {

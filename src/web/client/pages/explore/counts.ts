@@ -1,6 +1,6 @@
-import { ApiError } from "../../base/api-error.ts";
 import { requestJson } from "../../base/api.ts";
 import { countedFields, fieldProblem, pathOf, type FieldPath } from "./fields.ts";
+import { placedInCondition } from "./place.ts";
 import type { Scope } from "./queries.ts";
 import { written } from "./sql.ts";
 
@@ -69,16 +69,5 @@ export function countsRequest(database: string, scope: Scope, { by, facets, open
 
 /** Rejects with an `ApiError`, whose place is one in the condition that the user typed. */
 export async function readCounts(body: Record<string, unknown>, signal: AbortSignal): Promise<Counts> {
-  try {
-    return await requestJson<Counts>("/v1/explore", { json: body, signal });
-  } catch (error) {
-    throw error instanceof ApiError ? placedInCondition(error) : error;
-  }
-}
-
-/** The typed condition begins in the second line of `where`, behind its bracket; before it the user typed nothing. */
-function placedInCondition(error: ApiError): ApiError {
-  const { line, column, ...details } = error.details;
-  if (line === undefined) return error;
-  return new ApiError(error.status, line < 2 ? details : { ...details, line: line - 1, column }, { cause: error });
+  return await placedInCondition(requestJson<Counts>("/v1/explore", { json: body, signal }));
 }

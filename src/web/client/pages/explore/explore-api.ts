@@ -2,13 +2,14 @@ import { request } from "../../base/api.ts";
 import { readLines } from "../../base/ndjson.ts";
 import { parseExactly } from "../../base/exact-number.ts";
 import { readPage, type Page, type Row } from "./paging.ts";
+import { placedInCondition } from "./place.ts";
 import { aroundSql, rowsSql, type Scope } from "./queries.ts";
 import { prepared, type Sql } from "./sql.ts";
 
 /** The rows that the page asks for: by plain queries, whose values are parameters. */
 
 export function readRows(database: string, scope: Scope, upTo?: string, signal?: AbortSignal): Promise<Page> {
-  return readPage((where, limit) => ask(database, rowsSql(scope, where, limit), signal), upTo);
+  return readPage((where, limit) => placedInCondition(ask(database, rowsSql(scope, where, limit), signal)), upTo);
 }
 
 /** Oldest first, as they were written. */

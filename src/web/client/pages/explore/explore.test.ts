@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { ApiError } from "../../base/api-error.ts";
 import { parseExactly } from "../../base/exact-number.ts";
 import { messageOf } from "../../base/log-fields.ts";
 import { countsRequest, type HistogramCounts } from "./counts.ts";
@@ -16,8 +17,9 @@ import {
 import { chartOf, seriesOf, stepTitle } from "./histogram.tsx";
 import { momentsOfBar } from "./histogram-table.tsx";
 import { before1ns, readPage, type Row } from "./paging.ts";
+import { placedInCondition } from "./place.ts";
 import { PAGE_ROWS, rowsSql } from "./queries.ts";
-import { shareOf } from "./sample-note.tsx";
+import { shareOf, shortCount } from "./sample-note.tsx";
 import { readServerEvents } from "./server-events.ts";
 import { prepared, raw, sql, written } from "./sql.ts";
 import { TailBuffer } from "./tail-buffer.ts";
@@ -204,6 +206,23 @@ describe("counts", () => {
       ["ctx.id", "No keys inside."],
       ["ctx", "298 rarer keys not listed."],
     ]);
+  });
+
+  test("the place of a failure is one in the condition that was typed", async () => {
+    const failure = async (details: { line?: number; column?: number }) => {
+      const error = new ApiError(400, { code: "parse_error", message: "no", ...details });
+      return await placedInCondition(Promise.reject(error)).catch((one: unknown) => (one as ApiError).details);
+    };
+    const said = { code: "parse_error", message: "no" };
+    expect(await failure({ line: 2, column: 7 })).toEqual({ ...said, line: 1, column: 7 });
+    expect(await failure({ line: 1, column: 7 })).toEqual(said);
+    expect(await failure({})).toEqual(said);
+    expect(await placedInCondition(Promise.resolve(1))).toBe(1);
+  });
+
+  test("a count of a sample is a lower bound, so it is not rounded", () => {
+    const sample = { rows_read: 1, rows_total: 2, extents_read: 1, extents_total: 2 };
+    expect([shortCount(12_260, undefined), shortCount(12_260, sample)]).toEqual(["12.3K", "≥ 12,260"]);
   });
 
   test("an address may bring any fields, but not more than are counted", () => {

@@ -31,9 +31,9 @@ export function markOf(sample: Sample | undefined): string {
   return sample === undefined ? "" : "≥ ";
 }
 
-/** A count in few characters, marked where it is one of a sample. */
+/** A count in few characters; one of a sample is marked, and whole, as it may not be rounded up. */
 export function shortCount(count: number, sample: Sample | undefined): string {
-  return `${markOf(sample)}${formatShortCount(count)}`;
+  return sample === undefined ? formatShortCount(count) : `${markOf(sample)}${formatCount(count)}`;
 }
 
 /** `1,234 rows`, or `≥ 1,234 rows` of a sample. */
