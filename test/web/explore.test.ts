@@ -266,11 +266,7 @@ describe.skipIf(lacks !== undefined)(`explore and catalog${lacks === undefined ?
     const rest = values.slice(10).reduce((sum, [, n]) => sum + Number(n), 0);
     expect(await facetOf(page, "host")).toEqual({
       summary: `${values.length} values in ${(ROWS - Number(nulls)).toLocaleString("en-US")} rows`,
-      values: [
-        ...values.slice(0, 10),
-        [`${values.length - 10} other values`, String(rest)],
-        ["no value", String(nulls)],
-      ],
+      values: [...values.slice(0, 10), [`${values.length - 10} others`, String(rest)], ["no value", String(nulls)]],
     });
     expect(await facetOf(page, "ctx.user.name")).toEqual({
       summary: "2 values in 1,200 rows",

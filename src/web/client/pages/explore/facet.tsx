@@ -57,7 +57,7 @@ function Values({ field, counts, sample, actions }: ValuesProps): JSX.Element {
         {values.map(value)}
         {distinct > values.length && (
           <li class="facet-value facet-rest" title={countedAs(otherRows, "row", sample)}>
-            <span class="facet-text">{countedAs(distinct - values.length, "other value", sample)}</span>
+            <span class="facet-text">{countedAs(distinct - values.length, "other", sample)}</span>
             <span class="facet-count">{shortCount(otherRows, sample)}</span>
           </li>
         )}
