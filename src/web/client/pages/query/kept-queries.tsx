@@ -11,6 +11,7 @@ import { ErrorBox } from "../../components/error-box.tsx";
 import { Field } from "../../components/field.tsx";
 import { Spinner } from "../../components/spinner.tsx";
 import { Tabs } from "../../components/tabs.tsx";
+import { RunningQueries } from "./running-queries.tsx";
 
 export type KeptText = { text: string; language: "sql" | "kql"; database: string };
 type HistoryEntry = KeptText & {
@@ -29,29 +30,35 @@ type SavedQuery = KeptText & {
   owned_by: string;
 };
 
-type KeptQueriesProps = { onChoose: (kept: KeptText, title: string) => void; onClose: () => void };
+export type KeptList = "history" | "saved" | "running";
 
-/** What was run before, and what has been saved: choosing one puts it into a tab. */
-export function KeptQueries({ onChoose, onClose }: KeptQueriesProps): JSX.Element {
-  const [shown, setShown] = useState<"history" | "saved">("history");
+type KeptQueriesProps = {
+  /** The list that is shown first. */
+  first: KeptList;
+  onChoose: (kept: KeptText, title: string) => void;
+  onClose: () => void;
+};
+
+/** What was run before, what has been saved, and what runs now: choosing one of the first two puts it into a tab. */
+export function KeptQueries({ first, onChoose, onClose }: KeptQueriesProps): JSX.Element {
+  const [shown, setShown] = useState(first);
   const [search, setSearch] = useState("");
   return (
-    <Dialog title="Earlier queries" width="wide" onClose={onClose}>
+    <Dialog title="Queries" width="wide" onClose={onClose}>
       <Field label="Find" type="search" placeholder="A part of the text" value={search} onInput={setSearch} />
       <Tabs
         label="Which queries"
         tabs={[
           { id: "history", title: "History" },
           { id: "saved", title: "Saved" },
+          { id: "running", title: "Running" },
         ]}
         selected={shown}
         onSelect={setShown}
       >
-        {shown === "history" ? (
-          <History search={search} onChoose={onChoose} />
-        ) : (
-          <Saved search={search} onChoose={onChoose} />
-        )}
+        {shown === "history" && <History search={search} onChoose={onChoose} />}
+        {shown === "saved" && <Saved search={search} onChoose={onChoose} />}
+        {shown === "running" && <RunningQueries search={search} />}
       </Tabs>
     </Dialog>
   );

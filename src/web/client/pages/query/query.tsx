@@ -6,24 +6,25 @@ import { useCommands } from "../../base/commands.ts";
 import { lazyPart, usePart } from "../../base/lazy-part.ts";
 import { useDatabase, useSchema } from "../../base/schema.ts";
 import { usePackedText } from "../../base/use-packed-text.ts";
-import { Button } from "../../components/button.tsx";
-import { Select } from "../../components/field.tsx";
 import { Editor } from "../../editor/editor.tsx";
 import type { EditorHandle } from "../../editor/code-mirror.ts";
 import { keepDrafts, readDrafts, type Draft, type Drafts } from "../../base/drafts.ts";
+import { CheckProblems } from "./check-result.tsx";
 import { KeptQueries, type KeptText } from "./kept-queries.tsx";
+import { QueryBar, type Shown } from "./query-bar.tsx";
+import type { Problem } from "./query-check.ts";
 import { quotedIfNeeded } from "./quoted.ts";
 import { ResultPanel } from "./result-panel.tsx";
 import { SaveDialog } from "./save-dialog.tsx";
 import { SchemaTree } from "./schema-tree.tsx";
-import { statementAt } from "./statements.ts";
+import { textToRun, type TextSelection } from "./statements.ts";
 import { TabBar } from "./tab-bar.tsx";
+import { useCheck } from "./use-check.ts";
 import { useResult } from "./use-result.ts";
 import "./query.css";
 
 const completion = lazyPart(async () => (await import("./completion.ts")).sqlCompletion);
 
-const LIMITS = [100, 1_000, 10_000, 100_000, 1_000_000, 0] as const;
 const DEFAULT_LIMIT = 10_000;
 
 function newDraft(more: Partial<Draft> = {}): Draft {
@@ -41,19 +42,15 @@ type WorkbenchProps = { drafts: Drafts; onChange: (change: (now: Drafts) => Draf
 
 function Workbench({ drafts, onChange }: WorkbenchProps): JSX.Element {
   const [database, chooseDatabase] = useDatabase();
-  const { data: databases } = useSchema();
-  const [shown, setShown] = useState<"kept" | "save" | undefined>();
+  const [shown, setShown] = useState<Shown | undefined>();
   const [isSchemaShown, setSchemaShown] = useState(true);
   const editor = useRef<EditorHandle | undefined>(undefined);
   const draft = drafts.tabs.find(({ id }) => id === drafts.active) ?? drafts.tabs[0] ?? newDraft();
   // The editor has its own text from here on: what comes back by way of the drafts would be behind what is typed.
   const firstText = useMemo(() => draft.text, [draft.id]);
   const { current, start, stop } = useResult();
-  const { part: makeCompletion } = usePart(completion);
-  const extensions = useMemo<Extension | undefined>(
-    () => (draft.language === "sql" ? makeCompletion?.(databases ?? [], database) : undefined),
-    [makeCompletion, databases, database, draft.language],
-  );
+  const checking = useCheck(editor, draft.language, database);
+  const extensions = useExtensions(draft.language, database, checking.extension);
   const change = (part: Partial<Draft>): void => {
     onChange((now) => ({ ...now, tabs: now.tabs.map((tab) => (tab.id === draft.id ? { ...tab, ...part } : tab)) }));
   };
@@ -63,9 +60,8 @@ function Workbench({ drafts, onChange }: WorkbenchProps): JSX.Element {
   };
   const run = (how: { isExplained?: boolean; text?: string } = {}): void => {
     const { language, limit } = draft;
-    const cursor = editor.current?.view.state.selection.main.head ?? draft.text.length;
-    const text = how.text ?? editor.current?.selectedText() ?? statementAt(draft.text, cursor, language)?.text ?? "";
-    if (text.trim() === "") return;
+    const text = how.text ?? textToRun(...textIn(editor.current, draft), language)?.text;
+    if (text === undefined) return;
     start({ text, language, database, limit, ...(how.isExplained === true && { isExplained: true }) });
   };
   const isRunning = current?.result.isRunning === true;
@@ -79,6 +75,10 @@ function Workbench({ drafts, onChange }: WorkbenchProps): JSX.Element {
     view?.dispatch(view.state.replaceSelection(text));
     editor.current?.focus();
   };
+  const show = ({ from, to }: Problem): void => {
+    editor.current?.view.dispatch({ selection: { anchor: from, head: to }, scrollIntoView: true });
+    editor.current?.focus();
+  };
   const choose = (kept: KeptText, title: string): void => {
     chooseDatabase(kept.database);
     open({ text: kept.text, language: kept.language, title });
@@ -88,7 +88,8 @@ function Workbench({ drafts, onChange }: WorkbenchProps): JSX.Element {
     { id: "query:run", title: "Run the query", group: "Query", keys: "Mod-Enter", run: () => run() },
     { id: "query:explain", title: "Explain the query", group: "Query", run: () => run({ isExplained: true }) },
     { id: "query:tab", title: "New tab", group: "Query", run: () => open({}) },
-    { id: "query:kept", title: "Earlier queries", group: "Query", run: () => setShown("kept") },
+    { id: "query:kept", title: "Earlier queries", group: "Query", run: () => setShown("history") },
+    { id: "query:running", title: "Running queries", group: "Query", run: () => setShown("running") },
   ]);
   return (
     <div class={isSchemaShown ? "query-page" : "query-page query-page-wide"}>
@@ -118,10 +119,12 @@ function Workbench({ drafts, onChange }: WorkbenchProps): JSX.Element {
           onReady={(made) => {
             editor.current = made;
             made.focus();
+            checking.begin();
           }}
         />
         <QueryBar
           draft={draft}
+          checking={checking}
           isRunning={isRunning}
           isSchemaShown={isSchemaShown}
           onRun={(isExplained) => run({ isExplained })}
@@ -130,9 +133,12 @@ function Workbench({ drafts, onChange }: WorkbenchProps): JSX.Element {
           onShow={setShown}
           onShowSchema={setSchemaShown}
         />
+        <CheckProblems checking={checking} onShow={show} />
         <ResultPanel current={current} onRetry={() => current !== undefined && start(current.run)} />
       </div>
-      {shown === "kept" && <KeptQueries onChoose={choose} onClose={() => setShown(undefined)} />}
+      {(shown === "history" || shown === "running") && (
+        <KeptQueries first={shown} onChoose={choose} onClose={() => setShown(undefined)} />
+      )}
       {shown === "save" && (
         <SaveDialog
           kept={{ text: draft.text, language: draft.language, database }}
@@ -148,78 +154,27 @@ function Workbench({ drafts, onChange }: WorkbenchProps): JSX.Element {
   );
 }
 
-type QueryBarProps = {
-  draft: Draft;
-  isRunning: boolean;
-  isSchemaShown: boolean;
-  onRun: (isExplained: boolean) => void;
-  onStop: () => void;
-  onChange: (part: Partial<Draft>) => void;
-  onShow: (what: "kept" | "save") => void;
-  onShowSchema: (isShown: boolean) => void;
-};
-
-function QueryBar(props: QueryBarProps): JSX.Element {
-  const { draft, isRunning, isSchemaShown, onRun, onStop, onChange, onShow, onShowSchema } = props;
-  return (
-    <div class="query-bar">
-      {isRunning ? (
-        <Button look="danger" icon="stop" onClick={onStop}>
-          Stop
-        </Button>
-      ) : (
-        <Button look="primary" icon="play" onClick={() => onRun(false)}>
-          Run
-        </Button>
-      )}
-      <Button icon="info" onClick={() => onRun(true)}>
-        Explain
-      </Button>
-      <Select
-        label="Language"
-        isLabelHidden
-        value={draft.language}
-        options={[
-          { value: "sql", title: "SQL" },
-          { value: "kql", title: "KQL" },
-        ]}
-        onChange={(language) => onChange({ language })}
-      />
-      <Select
-        label="Most rows"
-        isLabelHidden
-        value={String(draft.limit)}
-        options={LIMITS.map((limit) => ({ value: String(limit), title: limitTitle(limit) }))}
-        onChange={(limit) => onChange({ limit: Number(limit) })}
-      />
-      <span class="query-gap" />
-      <Button look="quiet" icon="book" onClick={() => onShow("kept")}>
-        Earlier queries
-      </Button>
-      <Button
-        look="quiet"
-        icon="plus"
-        isDisabled={draft.text.trim() === ""}
-        reason="There is nothing to save yet."
-        onClick={() => onShow("save")}
-      >
-        Save
-      </Button>
-      <Button look="quiet" icon="catalog" isPressed={isSchemaShown} onClick={() => onShowSchema(!isSchemaShown)}>
-        Tables
-      </Button>
-    </div>
-  );
-}
-
-function limitTitle(limit: number): string {
-  return limit === 0 ? "All rows" : `${limit.toLocaleString("en-US")} rows`;
-}
-
 function lookAt(table: string, language: "sql" | "kql"): string {
   return language === "sql"
     ? `SELECT * FROM ${quotedIfNeeded(table)} LIMIT 100`
     : `['${table.replaceAll("'", "\\'")}'] | take 100`;
+}
+
+/** The text and what is selected of it; of a text whose editor is still being loaded, the end. */
+function textIn(editor: EditorHandle | undefined, { text }: Draft): [text: string, selection: TextSelection] {
+  if (editor === undefined) return [text, { from: text.length, to: text.length, head: text.length }];
+  const { doc, selection } = editor.view.state;
+  return [doc.toString(), selection.main];
+}
+
+/** What the page adds to the editor: names to complete, and the marks of the check. */
+function useExtensions(language: Draft["language"], database: string, marks: Extension | undefined): Extension {
+  const { data: databases } = useSchema();
+  const { part: makeCompletion } = usePart(completion);
+  return useMemo(() => {
+    const names = language === "sql" ? makeCompletion?.(databases ?? [], database) : undefined;
+    return [names ?? [], marks ?? []];
+  }, [makeCompletion, databases, database, language, marks]);
 }
 
 /** The tabs of last time; with a text in the address, that is in the open one. */

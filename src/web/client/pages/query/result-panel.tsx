@@ -1,8 +1,9 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { toast } from "../../base/announce.ts";
+import { ApiError } from "../../base/api-error.ts";
 import { clock } from "../../base/clock.ts";
-import { formatBytes, formatCount, formatDuration, plural } from "../../base/format.ts";
+import { plural } from "../../base/format.ts";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { ErrorBox } from "../../components/error-box.tsx";
@@ -19,7 +20,9 @@ import { isRendered } from "./chart-choice.ts";
 import { ColumnsDialog } from "./columns-dialog.tsx";
 import { download, DOWNLOADS } from "./download.ts";
 import { ResultChart } from "./result-chart.tsx";
-import type { ResultOfRun } from "./use-result.ts";
+import { useQueryRecord, type QueryRecord } from "./query-record.ts";
+import { ResultStatus } from "./result-status.tsx";
+import { failureTitle, type ResultOfRun } from "./use-result.ts";
 
 type ResultPanelProps = { current: ResultOfRun | undefined; onRetry: () => void };
 
@@ -46,6 +49,7 @@ function Rows({ current, onRetry }: { current: ResultOfRun; onRetry: () => void 
   const [isChoosing, setChoosing] = useState(false);
   const [opened, setOpened] = useState<{ row: number; column: number } | undefined>();
   const copy = useRef<((format: CopyFormat) => Promise<void>) | undefined>(undefined);
+  const followed = useQueryRecord(current);
   const render = result.head?.render;
   useEffect(() => {
     if (isRendered(render)) setLook("chart");
@@ -58,7 +62,7 @@ function Rows({ current, onRetry }: { current: ResultOfRun; onRetry: () => void 
   return (
     <section class="result" aria-label="Result">
       <div class="result-bar">
-        <Status current={current} isSorting={isSorting} />
+        <ResultStatus current={current} followed={followed} isSorting={isSorting} />
         {result.columns.length > 0 && (
           <div class="result-actions">
             <Search result={result} />
@@ -76,7 +80,13 @@ function Rows({ current, onRetry }: { current: ResultOfRun; onRetry: () => void 
           </div>
         )}
       </div>
-      {result.error !== undefined && <ErrorBox title="The query failed." error={result.error} onRetry={onRetry} />}
+      {result.error !== undefined && (
+        <ErrorBox
+          title={failureTitle(result.error)}
+          error={explained(result.error, followed.record)}
+          onRetry={onRetry}
+        />
+      )}
       {result.columns.length === 0 ? (
         result.isRunning && <Spinner label={run.isExplained === true ? "Asking for the plan…" : "Waiting for rows…"} />
       ) : (
@@ -117,29 +127,11 @@ function Rows({ current, onRetry }: { current: ResultOfRun; onRetry: () => void 
   );
 }
 
-function Status({ current: { result }, isSorting }: { current: ResultOfRun; isSorting: boolean }): JSX.Element {
-  const { state, head, rows, received, bytes, isFiltered, isRunning } = result;
-  const [, draw] = useState(0);
-  // While nothing has come, the time that has passed is what there is to show.
-  useEffect(() => (isRunning ? clock.every(100, () => draw((count) => count + 1)) : undefined), [isRunning]);
-  const passedMs = result.elapsedMs ?? clock.monotonicMs() - result.startedMs;
-  const facts = [
-    state === "waiting" ? "Running" : plural(received, "row"),
-    ...(isFiltered ? [`${formatCount(rows)} found`] : []),
-    ...(bytes > 0 ? [formatBytes(bytes)] : []),
-    formatDuration(passedMs),
-    ...(state === "stopped" ? ["stopped"] : []),
-    ...(isSorting ? ["sorting…"] : []),
-  ];
-  return (
-    <p class="result-status">
-      {isRunning && <Spinner />}
-      <span>{facts.join(" · ")}</span>
-      {head?.isTruncated === true && (
-        <span class="result-more">There are more rows: the limit is {formatCount(received)}.</span>
-      )}
-    </p>
-  );
+/** An answer that has begun cannot say any more that somebody ended its query: the server's record can. */
+function explained(error: ApiError, record: QueryRecord | undefined): ApiError {
+  if (error.code !== "broken_off" || record?.outcome !== "cancelled") return error;
+  const message = "the query was ended while its rows were arriving. Those received so far are below";
+  return new ApiError(error.status, { ...error.details, code: "cancelled", message }, { cause: error });
 }
 
 const SEARCH_AFTER_MS = 250;

@@ -21,6 +21,26 @@ export function statementAt(text: string, cursor: number, language: "sql" | "kql
   return all.find(({ to }) => cursor <= to) ?? all.at(-1);
 }
 
+/** `head` is where the cursor is. */
+export type TextSelection = { from: number; to: number; head: number };
+
+/**
+ * What Run runs: what is selected as it is, else the statement of the cursor, without the space around it. Undefined where
+ * there is nothing.
+ */
+export function textToRun(
+  text: string,
+  { from, to, head }: TextSelection,
+  language: "sql" | "kql",
+): Statement | undefined {
+  const selected = text.slice(from, to);
+  if (from !== to) return selected.trim() === "" ? undefined : { from, to, text: selected };
+  const statement = statementAt(text, head, language);
+  if (statement === undefined) return undefined;
+  const start = text.indexOf(statement.text, statement.from);
+  return { from: start, to: start + statement.text.length, text: statement.text };
+}
+
 const PARTS = /'(?:[^']|'')*'?|"(?:[^"]|"")*"?|--[^\n]*|\/\*(?:[^*]|\*(?!\/))*(?:\*\/)?|\$(\w*)\$[\s\S]*?\$\1\$|;/g;
 
 function sqlEnds(text: string): number[] {

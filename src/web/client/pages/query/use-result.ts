@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { announce } from "../../base/announce.ts";
 import { requestJson } from "../../base/api.ts";
+import type { ApiError } from "../../base/api-error.ts";
 import { newId } from "../../base/clock.ts";
 import { plural } from "../../base/format.ts";
 import { queryClient } from "../../base/query-client.ts";
@@ -9,7 +10,8 @@ import { RunningResult } from "../../results/running-result.ts";
 /** What is run. */
 export type Run = { text: string; language: "sql" | "kql"; database: string; limit: number; isExplained?: boolean };
 
-export type ResultOfRun = { run: Run; result: RunningResult };
+/** `queryId` is the name under which the server knows the query. */
+export type ResultOfRun = { run: Run; result: RunningResult; queryId: string };
 
 /** The result of a tab: one at a time, the last one stays until another begins. */
 export function useResult(): {
@@ -23,31 +25,37 @@ export function useResult(): {
   const start = useCallback((run: Run) => {
     latest.current?.close();
     let hasEnded = false;
-    const result: RunningResult = new RunningResult(requestOf(run), () => {
+    const queryId = newId();
+    const result: RunningResult = new RunningResult(requestOf(run, queryId), () => {
       if (latest.current !== result) return;
       draw((count) => count + 1);
       // A sort or a search of the rows changes a result that has ended.
       if (result.isRunning || hasEnded) return;
       hasEnded = true;
-      announce(result.error === undefined ? plural(result.received, "row") : "The query failed");
+      announce(result.error === undefined ? plural(result.received, "row") : failureTitle(result.error));
       void keepInHistory(run, result);
     });
     latest.current = result;
-    setCurrent({ run, result });
+    setCurrent({ run, result, queryId });
   }, []);
   const stop = useCallback(() => latest.current?.stop(), []);
   useEffect(() => () => latest.current?.close(), []);
   return { current, start, stop };
 }
 
-function requestOf({ text, language, database, limit, isExplained = false }: Run) {
+/** That somebody ended a query is no failure of it. */
+export function failureTitle({ code }: ApiError): string {
+  return code === "cancelled" ? "The query was ended." : "The query failed.";
+}
+
+function requestOf({ text, language, database, limit, isExplained = false }: Run, queryId: string) {
   const isKql = language === "kql";
   return {
     path: isKql && isExplained ? "/v1/query?explain=true" : "/v1/query",
     headers: {
       "Content-Type": isKql ? "application/x-kql" : "application/sql",
       "X-Database": database,
-      "X-Engine-Query-ID": newId(),
+      "X-Engine-Query-ID": queryId,
       ...(limit > 0 && { "X-Engine-Row-Limit": String(limit) }),
     },
     body: isExplained && !isKql ? `EXPLAIN ${text}` : text,
