@@ -17,8 +17,9 @@ export function ResultStatus({ current: { result }, followed, isSorting }: Resul
   // While nothing has come, the time that has passed is what there is to show.
   useEffect(() => (isRunning ? clock.every(100, () => draw((count) => count + 1)) : undefined), [isRunning]);
   const passedMs = result.elapsedMs ?? clock.monotonicMs() - result.startedMs;
-  const isKnown = record?.state === "running";
-  const progress = state === "waiting" && isKnown ? progressOf(record) : undefined;
+  const progress = state === "waiting" && record?.state === "running" ? progressOf(record) : undefined;
+  const ended = !isRunning && record?.state === "ended" ? record : undefined;
+  const hasRows = state === "receiving" || state === "done";
   const facts = [
     state === "waiting" ? (progress?.text ?? "Running") : plural(received, "row"),
     ...(isFiltered ? [`${formatCount(rows)} found`] : []),
@@ -37,7 +38,7 @@ export function ResultStatus({ current: { result }, followed, isSorting }: Resul
         )}
       </p>
       {progress?.value !== undefined && <Progress label="Progress of the query" value={progress.value} />}
-      {!isRunning && record?.state === "ended" && <StageTimes record={record} />}
+      {(hasRows || ended !== undefined) && <StageTimes record={ended} />}
       {error !== null && (
         <p>
           {isRunning ? "Its progress is not known" : "Its times by stage are not known"}: {error.message}

@@ -2,8 +2,12 @@ import type { JSX } from "preact";
 import { formatDuration } from "../../base/format.ts";
 import { stageTimes, type QueryRecord } from "./query-record.ts";
 
-/** Where the time of a query went: a bar with a part for each stage, and the same in words. */
-export function StageTimes({ record }: { record: QueryRecord }): JSX.Element {
+/**
+ * Where the time of a query went: a bar with a part for each stage, and the same in words. An empty line as long as that
+ * is not known, so that rows which are there already stay where they are.
+ */
+export function StageTimes({ record }: { record: QueryRecord | undefined }): JSX.Element {
+  if (record === undefined) return <div class="stages" />;
   const times = stageTimes(record.stages_ms);
   return (
     <div class="stages">
