@@ -17,6 +17,11 @@ export function useSchema() {
   });
 }
 
+/** The tables of a database, whose name may be written in other cases; the same array for the same schema. */
+export function tablesOf(databases: readonly Database[] | undefined, database: string): readonly Table[] | undefined {
+  return databases?.find(({ name }) => name.toLowerCase() === database.toLowerCase())?.tables;
+}
+
 const PARAMS = { db: text() };
 
 /** The database that pages are about: that of the address, else the one that was chosen last, else `default`. */

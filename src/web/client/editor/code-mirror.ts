@@ -1,7 +1,7 @@
 import { closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { bracketMatching, indentOnInput } from "@codemirror/language";
-import { lintGutter, setDiagnostics, type Diagnostic } from "@codemirror/lint";
+import { lintGutter } from "@codemirror/lint";
 import { Compartment, EditorState, Prec, type Extension } from "@codemirror/state";
 import {
   drawSelection,
@@ -14,10 +14,12 @@ import {
 } from "@codemirror/view";
 import { styleNonce } from "../base/nonce.ts";
 import { editorTheme } from "./editor-theme.ts";
+import { kqlLanguage } from "./kql-language.ts";
+import { showProblems, type Problem } from "./problems.ts";
 import { sqlLanguage } from "./sql-language.ts";
 
 /** What a text is read as. */
-export type EditorLanguage = "sql" | "text";
+export type EditorLanguage = "sql" | "kql" | "text";
 
 export type EditorSettings = {
   parent: HTMLElement;
@@ -35,9 +37,6 @@ export type EditorSettings = {
   /** Escape, where nothing in the editor takes it; says whether it did something. */
   onCancel?: () => boolean;
 };
-
-/** A part of the text, by its characters from 0, and what is wrong with it. */
-export type Problem = { from: number; to: number; message: string; severity?: Diagnostic["severity"] };
 
 export type EditorHandle = {
   view: EditorView;
@@ -101,20 +100,13 @@ export function createEditor(settings: EditorSettings): EditorHandle {
       const { from, to } = view.state.selection.main;
       return from === to ? undefined : view.state.sliceDoc(from, to);
     },
-    mark(problems) {
-      const last = view.state.doc.length;
-      const marks = problems.map(({ from, to, message, severity = "error" }) => ({
-        from: Math.min(from, last),
-        to: Math.min(Math.max(to, from), last),
-        message,
-        severity,
-      }));
-      view.dispatch(setDiagnostics(view.state, marks));
-    },
+    mark: (problems) => showProblems(view, "page", problems),
     configure(next) {
       view.dispatch({
         effects: [own.reconfigure(next.extensions ?? []), fixed.reconfigure(fixedBy(next))],
       });
+      // What the service of one language has found is not wrong in another.
+      if (next.language !== "kql") showProblems(view, "service", []);
     },
     focus: () => view.focus(),
     destroy: () => view.destroy(),
@@ -126,8 +118,19 @@ const FROM_OUTSIDE = "engine.set";
 
 function fixedBy({ language, isReadOnly }: Pick<EditorSettings, "language" | "isReadOnly">): Extension {
   return [
-    ...(language === "text" ? [] : [sqlLanguage]),
+    ...languageOf(language),
     EditorState.readOnly.of(isReadOnly === true),
     EditorView.editable.of(isReadOnly !== true),
   ];
+}
+
+function languageOf(language: EditorLanguage = "sql"): readonly Extension[] {
+  switch (language) {
+    case "sql":
+      return [sqlLanguage];
+    case "kql":
+      return [kqlLanguage];
+    case "text":
+      return [];
+  }
 }

@@ -31,6 +31,7 @@ const look = EditorView.theme({
   ".cm-completionDetail": { color: "var(--muted)", fontStyle: "normal" },
   "li[aria-selected] .cm-completionDetail": { color: "inherit" },
   ".cm-diagnostic": { padding: "6px 10px" },
+  ".cm-about": { padding: "6px 10px", maxWidth: "60ch", fontFamily: "var(--font-code)", overflowWrap: "anywhere" },
 });
 
 const colours = HighlightStyle.define([

@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { lazyPart, usePart } from "../base/lazy-part.ts";
+import type { Table } from "../base/schema.ts";
 import { PartFailed } from "../components/part-failed.tsx";
 import { Spinner } from "../components/spinner.tsx";
 import type { EditorHandle, EditorSettings } from "./code-mirror.ts";
@@ -8,18 +9,33 @@ import type { EditorHandle, EditorSettings } from "./code-mirror.ts";
 export type EditorProps = Omit<EditorSettings, "parent" | "text"> & {
   /** The text; one from outside that differs from what is there replaces it. */
   value: string;
+  /** What a text in KQL may name, as the schema has it: one value for as long as it is the same. */
+  tables?: readonly Table[] | undefined;
+  /** A text in KQL holds several queries with blank lines between them, each of which runs alone. */
+  isScript?: boolean;
   /** Is given the editor once it is there, for selection, cursor and focus. */
   onReady?: (editor: EditorHandle) => void;
   class?: string;
 };
 
 const part = lazyPart(() => import("./code-mirror.ts"));
+const kqlPart = lazyPart(async () => (await import("./kql/kql-support.ts")).kqlSupport);
 
 /**
  * A text editor with the colours of the theme. Mod-Enter runs, Escape cancels; Tab leaves it, as everywhere (indent with
  * Mod-]). All of CodeMirror is behind this one import.
  */
-export function Editor({ value, onReady, class: ownClass, ...settings }: EditorProps): JSX.Element {
+export function Editor(props: EditorProps): JSX.Element {
+  const { value, onReady, class: ownClass, tables, isScript = false, ...given } = props;
+  const isKql = given.language === "kql";
+  const { part: support } = usePart(kqlPart, isKql);
+  // Whoever types at once does so before that part is there.
+  const isEdited = useRef(false);
+  const extensions = useMemo(() => {
+    const service = isKql && support !== undefined ? [support({ tables, isScript }, () => isEdited.current)] : [];
+    return given.extensions === undefined ? service : [...service, given.extensions];
+  }, [isKql, support, tables, isScript, given.extensions]);
+  const settings = { ...given, extensions };
   const { part: library, hasFailed } = usePart(part);
   const place = useRef<HTMLDivElement>(null);
   const editor = useRef<EditorHandle | undefined>(undefined);
@@ -33,7 +49,10 @@ export function Editor({ value, onReady, class: ownClass, ...settings }: EditorP
       ...now.settings,
       parent,
       text: now.value,
-      onChange: (text) => latest.current.settings.onChange?.(text),
+      onChange: (text) => {
+        isEdited.current ||= latest.current.settings.language === "kql";
+        latest.current.settings.onChange?.(text);
+      },
       onRun: () => latest.current.settings.onRun?.(),
       onCancel: () => latest.current.settings.onCancel?.() ?? false,
     });
@@ -45,7 +64,7 @@ export function Editor({ value, onReady, class: ownClass, ...settings }: EditorP
     };
   }, [library]);
   useEffect(() => editor.current?.setText(value), [value]);
-  const { language, extensions, isReadOnly } = settings;
+  const { language, isReadOnly } = settings;
   useEffect(() => {
     editor.current?.configure({ language, extensions, isReadOnly });
   }, [language, extensions, isReadOnly]);

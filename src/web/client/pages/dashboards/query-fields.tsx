@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { useSchema } from "../../base/schema.ts";
+import { tablesOf, useSchema } from "../../base/schema.ts";
 import { Combobox } from "../../components/combobox.tsx";
 import { Select } from "../../components/field.tsx";
 import { Editor } from "../../editor/editor.tsx";
@@ -37,7 +37,8 @@ export function QueryFields({ label, query, onChange }: QueryFieldsProps): JSX.E
         class="dashboard-editor"
         label={label}
         value={query.text}
-        language={query.language === "sql" ? "sql" : "text"}
+        language={query.language}
+        tables={tablesOf(data, query.database)}
         placeholder={
           query.language === "sql"
             ? "SELECT … WHERE at BETWEEN $from AND $to"

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { newId } from "../../base/clock.ts";
 import { useCommands } from "../../base/commands.ts";
 import { lazyPart, usePart } from "../../base/lazy-part.ts";
-import { useDatabase, useSchema } from "../../base/schema.ts";
+import { tablesOf, useDatabase, useSchema } from "../../base/schema.ts";
 import { usePackedText } from "../../base/use-packed-text.ts";
 import { Editor } from "../../editor/editor.tsx";
 import type { EditorHandle } from "../../editor/code-mirror.ts";
@@ -110,7 +110,9 @@ function Workbench({ drafts, onChange }: WorkbenchProps): JSX.Element {
           class="query-editor"
           label="Query"
           value={firstText}
-          language={draft.language === "sql" ? "sql" : "text"}
+          language={draft.language}
+          tables={tablesOf(databases, database)}
+          isScript
           placeholder={draft.language === "sql" ? "SELECT …" : "table | where … | summarize count() by …"}
           extensions={extensions}
           onChange={(text) => change({ text })}
