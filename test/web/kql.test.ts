@@ -1,0 +1,200 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { lacking } from "../../src/core/capabilities.test-kit.ts";
+import { ingest } from "../support/client.ts";
+import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
+import { checkAccessible, checkFits, LOOKS, startBrowser, visit, type Look, type Visit } from "./browser.test-kit.ts";
+
+/** The language service of KQL in the editor of the query page. */
+const lacks = lacking("chromium");
+
+let browser: Browser;
+let engine: Engine;
+let removeHome: () => Promise<void>;
+const visits: Visit[] = [];
+
+async function open(look?: Partial<Look>, prepare?: (opened: Visit) => Promise<void>): Promise<Visit> {
+  const opened = await visit(browser, engine.url, look);
+  visits.push(opened);
+  await prepare?.(opened);
+  const { page } = opened;
+  await page.goto("/ui/query");
+  await editor(page).waitFor();
+  await page.getByRole("combobox", { name: "Language" }).selectOption("kql");
+  return opened;
+}
+
+const editor = (page: Page) => page.getByRole("textbox", { name: "Query" });
+const list = (page: Page) => page.getByRole("listbox", { name: "Completions" });
+
+/** In the place of what is there, as one who pastes does; the cursor is behind it. */
+async function write(page: Page, text: string): Promise<void> {
+  await editor(page).focus();
+  await page.evaluate(`navigator.clipboard.writeText(${JSON.stringify(text)})`);
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("Control+v");
+}
+
+const text = async (page: Page) => (await page.locator(".query-editor .cm-line").allTextContents()).join("\n");
+
+/** The names that are offered behind the text. */
+async function offered(page: Page, before: string): Promise<string[]> {
+  await write(page, before);
+  await page.keyboard.press("Control+Space");
+  await list(page).waitFor();
+  return await list(page).locator(".cm-completionLabel").allTextContents();
+}
+
+/** The parts of the text that are marked, once there are as many. */
+async function marked(page: Page, kind: "error" | "warning", expected: readonly string[]): Promise<void> {
+  const marks = page.locator(`.query-editor .cm-content .cm-lintRange-${kind}`);
+  await expect.poll(() => marks.allTextContents()).toEqual(expected);
+}
+
+describe.skipIf(lacks !== undefined)(`KQL in the editor${lacks === undefined ? "" : `: ${lacks}`}`, () => {
+  beforeAll(async () => {
+    browser = await startBrowser();
+    const { home, remove } = await temporaryHome();
+    removeHome = remove;
+    engine = await startEngine({ home });
+    await ingest(engine.url, "events", '{"level":"info","n":1,"more":{"a":1}}');
+    await ingest(engine.url, "odd-name", '{"inside":1}');
+  });
+  afterEach(async () => {
+    for (const one of visits.splice(0)) await one.end();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await engine?.stop();
+    await removeHome?.();
+  });
+
+  test("columns are completed as the pipe has made them", async () => {
+    const { page } = await open();
+    expect((await offered(page, "events | where le")).slice(0, 1)).toEqual(["level"]);
+    await page.keyboard.press("Enter");
+    await expect.poll(() => text(page)).toBe("events | where level");
+    const made = await offered(
+      page,
+      "events | extend doubled = strcat(level, level) | project doubled, level | where ",
+    );
+    expect(made.slice(0, 2)).toEqual(["doubled", "level"]);
+    expect(made).not.toContain("n");
+    await page.keyboard.type("doub");
+    await expect.poll(async () => (await list(page).locator(".cm-completionLabel").allTextContents()).length).toBe(3);
+    await page.keyboard.press("Enter");
+    await page.keyboard.type(" == 'infoinfo'");
+    await page.keyboard.press("Control+Enter");
+    await page.getByRole("gridcell", { name: "infoinfo" }).waitFor();
+  });
+
+  test("a table whose name is no word is quoted, and what is written runs", async () => {
+    const { page } = await open();
+    expect(await offered(page, "od")).toContain("odd-name");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => text(page)).toContain("['odd-name']");
+    await write(page, "['odd-name'] | ");
+    await page.keyboard.type("proj");
+    await list(page).getByRole("option", { name: "project", exact: false }).first().waitFor();
+    await page.keyboard.press("Escape");
+    expect((await offered(page, "['odd-name'] | where in"))[0]).toBe("inside");
+    await write(page, "['odd-name'] | project inside");
+    await page.keyboard.press("Control+Enter");
+    await page.getByRole("columnheader", { name: "inside" }).waitFor();
+  });
+
+  test("a mistake is marked in its place until it is mended; the other queries of the text are not", async () => {
+    const { page } = await open();
+    await write(page, "events | where level ==\n\nevents | where nosuch == 'a'\n\nevents | take 1");
+    await marked(page, "warning", ["nosuch"]);
+    const points = page.locator(".query-editor .cm-content .cm-lintPoint-error");
+    await expect.poll(() => points.count()).toBe(1);
+    await page.locator(".query-editor .cm-lintRange-warning").hover();
+    await page.getByText("The name 'nosuch' does not refer to any known column").waitFor();
+    await write(page, "events | where level != ''\n\nevents | where level == 'a'\n\nevents | take 1");
+    await marked(page, "warning", []);
+    await expect.poll(() => points.count()).toBe(0);
+    await write(page, "events | wher level");
+    await marked(page, "error", ["wher"]);
+    await page.getByRole("combobox", { name: "Language" }).selectOption("sql");
+    await marked(page, "error", []);
+  });
+
+  test("what a name means is said under the pointer", async () => {
+    const { page } = await open();
+    await offered(page, "events | where strlen(level) == 4 and ");
+    await page.keyboard.press("Escape");
+    await page.locator(".query-editor .cm-line span", { hasText: /^strlen$/ }).hover();
+    await page.locator(".cm-about").waitFor();
+    expect(await page.locator(".cm-about").textContent()).toContain("strlen(");
+  });
+
+  test("the service is loaded when a text in KQL is edited, and never before", async () => {
+    const asked: string[] = [];
+    const { page } = await open({}, async ({ page: opening }) => {
+      opening.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    });
+    const hasService = () => asked.some((path) => /^\/ui\/assets\/kql-worker-[\w-]+\.js$/.test(path));
+    await page.getByRole("combobox", { name: "Language" }).selectOption("sql");
+    await write(page, "SELECT 1");
+    await page.getByRole("combobox", { name: "Language" }).selectOption("kql");
+    await page.waitForLoadState("networkidle");
+    expect(hasService()).toBe(false);
+    await write(page, "events");
+    await expect.poll(hasService).toBe(true);
+  });
+
+  test("where the service does not load the text is edited as before, and it is said once", async () => {
+    const { page, expectProblem } = await open({}, async ({ context }) => {
+      await context.route(/kql-worker/, (route) => route.fulfill({ status: 404, body: "" }));
+    });
+    expectProblem("404");
+    await write(page, "events | project level");
+    const notice = page.locator(".toast", { hasText: "KQL completion is off" });
+    await notice.waitFor();
+    await page.getByRole("button", { name: "Dismiss" }).click();
+    await editor(page).focus();
+    await page.keyboard.press("Control+End");
+    await page.keyboard.type(", n");
+    await page.keyboard.press("Control+Space");
+    expect(await text(page)).toBe("events | project level, n");
+    await page.keyboard.press("Control+Enter");
+    await page.getByRole("gridcell", { name: "info" }).waitFor();
+    expect(await notice.count()).toBe(0);
+  });
+
+  test("a schema of 300 tables with 2,000 columns each leaves the page free", { timeout: 60_000 }, async () => {
+    const columns = Array.from({ length: 2_000 }, (_, i) => ({ name: `column_${i}`, type: "long", nullable: true }));
+    const tables = Array.from({ length: 300 }, (_, i) => ({ name: `table_${i}`, columns }));
+    const { page } = await open({}, async ({ context }) => {
+      const databases = [{ name: "default", tables }];
+      await context.route("**/v1/catalog/schema", (route) => route.fulfill({ json: { databases } }));
+    });
+    await offered(page, "table_7 | where column_199");
+    const asked = Array.from({ length: 5 }, (_, i) => `table_7 | where column_${i} == 1 and column_199`);
+    const times: number[] = [];
+    await page.evaluate(
+      "new PerformanceObserver((l) => { for (const e of l.getEntries()) (window.longest ??= []).push(e.duration); }).observe({ type: 'longtask' })",
+    );
+    for (const one of asked) {
+      await write(page, one);
+      const from = performance.now();
+      await page.keyboard.press("Control+Space");
+      await list(page).getByText("column_1999", { exact: true }).waitFor();
+      times.push(Math.round(performance.now() - from));
+    }
+    const longest = await page.evaluate<number[]>("window.longest ?? []");
+    process.stdout.write(`completion of a column among 300 × 2,000, from key to list: ${times.join(", ")} ms\n`);
+    process.stdout.write(`longest tasks of the page meanwhile: ${longest.map(Math.round).join(", ")} ms\n`);
+    expect(times).toHaveLength(5);
+  });
+
+  test.each(LOOKS)("is accessible and fits: $scheme, $width wide", async (look) => {
+    const { page } = await open(look);
+    await write(page, "events | where nosuch == 'a' // all");
+    await marked(page, "warning", ["nosuch"]);
+    await checkAccessible(page);
+    await offered(page, "events | where ");
+    await checkFits(page);
+  });
+});
