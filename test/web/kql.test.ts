@@ -170,6 +170,8 @@ describe.skipIf(lacks !== undefined)(`KQL in the editor${lacks === undefined ? "
       const databases = [{ name: "default", tables }];
       await context.route("**/v1/catalog/schema", (route) => route.fulfill({ json: { databases } }));
     });
+    // The schema is large: what is asked before it is there is forgotten when it comes.
+    await page.getByText("table_0", { exact: true }).first().waitFor();
     await offered(page, "table_7 | where column_199");
     const asked = Array.from({ length: 5 }, (_, i) => `table_7 | where column_${i} == 1 and column_199`);
     const times: number[] = [];
