@@ -1,4 +1,3 @@
-import type { Table } from "../../base/schema.ts";
 import { kqlLibrary, listed } from "./kql-library.ts";
 import { partAt, partsOf } from "./kql-parts.ts";
 import {
@@ -7,6 +6,7 @@ import {
   type KqlCompletion,
   type KqlCompletionKind,
   type KqlProblem,
+  type KqlTable,
   type KqlText,
 } from "./kql-protocol.ts";
 import { kqlColumnType } from "./kql-types.ts";
@@ -42,7 +42,7 @@ export class KqlAnalysis {
   }
 
   /** The columns of some of these tables. */
-  addColumns(schema: number, tables: readonly Table[]): void {
+  addColumns(schema: number, tables: readonly KqlTable[]): void {
     const known = this.#schemas.get(schema);
     if (known === undefined) throw new Error(`the tables of schema ${schema} were not told`);
     for (const table of tables) known.tables.set(table.name, tableSymbol(table));
@@ -198,7 +198,7 @@ function withDatabase(database: Kusto.Language.Symbols.DatabaseSymbol): Globals 
   return made;
 }
 
-function tableSymbol({ name, columns }: Table): Kusto.Language.Symbols.TableSymbol {
+function tableSymbol({ name, columns }: KqlTable): Kusto.Language.Symbols.TableSymbol {
   const { Symbols } = kqlLibrary();
   return new Symbols.TableSymbol.$ctor4(
     name,

@@ -1,4 +1,5 @@
-import type { Table } from "../../base/schema.ts";
+/** A table as the schema of the page has it; the types of the page itself bring those of browsers with them. */
+export type KqlTable = { name: string; columns: readonly { name: string; type: string }[] };
 
 /** What the text of an editor is read against: tables that were told under a number, see `kql-schemas.ts`. */
 export type KqlText = {
@@ -16,7 +17,7 @@ export const UNKNOWN_TABLES = 0;
 export type KqlAsk =
   /** All names of a database. Their columns follow for those that a text names. */
   | { kind: "tables"; schema: number; names: readonly string[] }
-  | { kind: "columns"; schema: number; tables: readonly Table[] }
+  | { kind: "columns"; schema: number; tables: readonly KqlTable[] }
   | { kind: "forget"; schema: number }
   | ({ kind: "complete"; ask: number; at: number } & KqlText)
   | ({ kind: "problems"; ask: number } & KqlText)
