@@ -1,4 +1,4 @@
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { lacking } from "../../src/core/capabilities.test-kit.ts";
 import { ingest } from "../support/client.ts";
@@ -198,12 +198,15 @@ describe.skipIf(lacks !== undefined)(`dashboards in a browser${lacks === undefin
   test("a panel is moved by keys and saved; a second page hears that it is behind", async () => {
     const id = await made("Moved");
     const [first, second] = [await open(`/ui/dashboards/${id}`), await open(`/ui/dashboards/${id}`)];
-    for (const { page, expectProblem } of [first, second]) {
+    for (const [{ page, expectProblem }, key] of [
+      [first, "ArrowRight"],
+      [second, "ArrowDown"],
+    ] as const) {
       expectProblem("400");
       expectProblem("412");
       await page.getByRole("button", { name: "Edit", exact: true }).click();
       await page.getByRole("button", { name: /Move.*Levels|Levels.*move/i }).focus();
-      await page.keyboard.press("ArrowRight");
+      await page.keyboard.press(key);
     }
     await first.page.getByRole("button", { name: "Save", exact: true }).click();
     await expect.poll(async () => (await send("GET", `${DASHBOARDS}/${id}`))["version"]).toBe(2);
@@ -229,5 +232,195 @@ describe.skipIf(lacks !== undefined)(`dashboards in a browser${lacks === undefin
       await page.keyboard.press(key);
       await expect.poll(isLeft).toBe(expected);
     }
+  });
+
+  describe("changes that are not saved", () => {
+    const UNSAVED = "What you see has changes that are not saved.";
+
+    /** Moves the first panel to the right, and leaves it at that. */
+    async function moved(page: Page): Promise<void> {
+      await page.getByRole("button", { name: "Edit", exact: true }).click();
+      await page.getByRole("button", { name: "Move Levels" }).focus();
+      await page.keyboard.press("ArrowRight");
+    }
+
+    async function placeOf(id: string): Promise<unknown> {
+      const { panels, version } = await send("GET", `${DASHBOARDS}/${id}`);
+      const levels = (panels as { id: string; grid: Json }[]).find((one) => one.id === "levels");
+      return { version, x: levels?.grid["x"] };
+    }
+
+    test("are there after a reload, until they are saved", async () => {
+      const id = await made("Kept");
+      const { page, context, expectProblem } = await open(`/ui/dashboards/${id}`);
+      expectProblem("400");
+      await moved(page);
+      // At once: the page that is left writes them.
+      await page.reload();
+      await page.getByRole("button", { name: "Discard" }).waitFor();
+      await page.goto(`/ui/dashboards/${id}`);
+      await page.getByText(UNSAVED).waitFor();
+      await checkAccessible(page);
+      expect(await placeOf(id)).toEqual({ version: 1, x: 0 });
+      await page.getByRole("button", { name: "Go on editing" }).click();
+      await page.getByRole("button", { name: "Save", exact: true }).click();
+      await page.getByText("Saved as version 2").first().waitFor();
+      expect(await placeOf(id)).toEqual({ version: 2, x: 1 });
+      await page.reload();
+      await page.getByRole("button", { name: "Edit", exact: true }).waitFor();
+      expect(await page.getByText(UNSAVED).count()).toBe(0);
+      const later = await context.newPage();
+      await later.goto(`/ui/dashboards/${id}`);
+      await later.getByRole("button", { name: "Edit", exact: true }).waitFor();
+    });
+
+    test("are gone once they are discarded", async () => {
+      const id = await made("Discarded");
+      const { page, expectProblem } = await open(`/ui/dashboards/${id}`);
+      expectProblem("400");
+      await moved(page);
+      await page.reload();
+      await page.getByRole("button", { name: "Discard" }).click();
+      await page.reload();
+      await page.getByRole("button", { name: "Edit", exact: true }).waitFor();
+      expect(await page.getByText(UNSAVED).count()).toBe(0);
+    });
+
+    test("are compared with what somebody else has saved meanwhile", async () => {
+      const id = await made("Behind");
+      const { page, expectProblem } = await open(`/ui/dashboards/${id}`);
+      expectProblem("400");
+      expectProblem("412");
+      await moved(page);
+      await send("PATCH", `${DASHBOARDS}/${id}`, { name: "Behind theirs" });
+      await page.reload();
+      await page.getByText("Your changes began with version 1; version 2 has been saved since.").waitFor();
+      await checkAccessible(page);
+      await checkFits(page);
+      await page.getByRole("button", { name: "Save", exact: true }).click();
+      const dialog = page.getByRole("dialog", { name: "Somebody else has saved this dashboard" });
+      await dialog.getByText("The name is “Behind theirs” instead of “Behind”.").waitFor();
+      await dialog.getByText("The panel “Levels” has another place or size.").waitFor();
+      await dialog.getByRole("button", { name: "Go on editing" }).click();
+      await page.getByRole("button", { name: "Compare" }).click();
+      await dialog.getByRole("button", { name: "Take theirs, drop my changes" }).click();
+      await page.getByRole("heading", { name: "Behind theirs" }).waitFor();
+      expect(await placeOf(id)).toEqual({ version: 2, x: 0 });
+      await page.reload();
+      await page.getByRole("heading", { name: "Behind theirs" }).waitFor();
+      await page.getByRole("button", { name: "Edit", exact: true }).waitFor();
+    });
+
+    test("a save whose answer was lost is repeated, and is no conflict", async () => {
+      const id = await made("Lost");
+      const { page, expectProblem } = await open(`/ui/dashboards/${id}`);
+      for (const words of ["400", "412", "ERR_FAILED"]) expectProblem(words);
+      await moved(page);
+      let isLost = false;
+      await page.route(`**${DASHBOARDS}/${id}`, async (route) => {
+        if (route.request().method() !== "PATCH" || isLost) return await route.continue();
+        isLost = true;
+        await route.fetch();
+        await route.abort();
+      });
+      await page.getByRole("button", { name: "Save", exact: true }).click();
+      const failed = page.getByRole("alert").filter({ hasText: "The dashboard was not saved." });
+      await failed.waitFor();
+      expect(await placeOf(id)).toEqual({ version: 2, x: 1 });
+      await failed.getByRole("button", { name: "Retry" }).click();
+      await page.getByText("Saved as version 2").first().waitFor();
+      await page.getByRole("button", { name: "Edit", exact: true }).waitFor();
+      expect(await page.getByRole("dialog").count()).toBe(0);
+      expect(await placeOf(id)).toEqual({ version: 2, x: 1 });
+    });
+
+    test("what is moved while it is being saved stays, on the new version", async () => {
+      const id = await made("Busy");
+      const { page, expectProblem } = await open(`/ui/dashboards/${id}`);
+      expectProblem("400");
+      await moved(page);
+      const asked = Promise.withResolvers<void>();
+      const answered = Promise.withResolvers<void>();
+      await page.route(`**${DASHBOARDS}/${id}`, async (route) => {
+        asked.resolve();
+        await answered.promise;
+        await route.continue();
+      });
+      await page.getByRole("button", { name: "Save", exact: true }).click();
+      await asked.promise;
+      await page.getByRole("button", { name: "Move Levels" }).focus();
+      await page.keyboard.press("ArrowRight");
+      answered.resolve();
+      await page.getByText("Saved as version 2").first().waitFor();
+      expect(await placeOf(id)).toEqual({ version: 2, x: 1 });
+      await page.getByRole("button", { name: "Save", exact: true }).click();
+      await page.getByText("Saved as version 3").first().waitFor();
+      expect(await placeOf(id)).toEqual({ version: 3, x: 2 });
+    });
+
+    describe("where one signs in", () => {
+      const ADMIN = "a-token-of-an-administrator";
+      const WRITER = "a-token-of-a-writer";
+      let guarded: Engine;
+      let removeGuarded: () => Promise<void>;
+      beforeAll(async () => {
+        const { home, remove } = await temporaryHome();
+        removeGuarded = remove;
+        guarded = await startEngine({ home, env: { ENGINE_AUTH_TOKENS: `${ADMIN}:admin,${WRITER}:write` } });
+      });
+      afterAll(async () => {
+        await guarded?.stop();
+        await removeGuarded?.();
+      });
+
+      async function signInWith(page: Page, token: string): Promise<void> {
+        await page.getByRole("tab", { name: "Token" }).click();
+        await page.getByRole("textbox", { name: "Token" }).fill(token);
+        await page.keyboard.press("Enter");
+      }
+
+      async function changed(name: string): Promise<Visit & { path: string }> {
+        const answer = await fetch(guarded.url + DASHBOARDS, {
+          method: "POST",
+          headers: { "Content-Type": "application/json", Authorization: `Bearer ${ADMIN}` },
+          body: JSON.stringify({ name, panels: [panel("text", "Levels", 0, [], { text: "Words" })] }),
+        });
+        const { id } = (await answer.json()) as { id: string };
+        const opened = await visit(browser, guarded.url);
+        visits.push(opened);
+        opened.expectProblem("401");
+        const path = `/ui/dashboards/${id}`;
+        await opened.page.goto(`/ui/sign-in?return_to=${path}`);
+        await signInWith(opened.page, ADMIN);
+        await moved(opened.page);
+        return { ...opened, path };
+      }
+
+      test("they are gone after signing out, even those of that moment", async () => {
+        const { page, path } = await changed("Signed out");
+        await page.getByRole("button", { name: /^Account/ }).click();
+        await page.getByRole("menuitem", { name: "Sign out" }).click();
+        await page.getByRole("heading", { name: "Sign in to engine" }).waitFor();
+        await page.waitForTimeout(500);
+        await page.goto(`/ui/sign-in?return_to=${path}`);
+        await signInWith(page, ADMIN);
+        await page.getByRole("button", { name: "Edit", exact: true }).waitFor();
+        expect(await page.getByText(UNSAVED).count()).toBe(0);
+      });
+
+      test("another one who signs in does not see them", async () => {
+        const { page, context, path } = await changed("Another");
+        // Of a session that has ended, to the same one.
+        await context.clearCookies();
+        await page.goto(`/ui/sign-in?return_to=${path}`);
+        await signInWith(page, ADMIN);
+        await page.getByText(UNSAVED).waitFor();
+        await context.clearCookies();
+        await page.goto(`/ui/sign-in?return_to=${path}`);
+        await signInWith(page, WRITER);
+        await page.getByRole("button", { name: "Edit", exact: true }).waitFor();
+        expect(await page.getByText(UNSAVED).count()).toBe(0);
+      });
+    });
   });
 });

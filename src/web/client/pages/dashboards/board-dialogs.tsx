@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
 import { ConflictDialog } from "./conflict-dialog.tsx";
+import { dashboardChanged } from "./dashboard-api.ts";
 import { contentOf, type Content, type Dashboard, type Panel } from "./document.ts";
 import { withRoom } from "./layout.ts";
 import { PanelDialog } from "./panel-dialog.tsx";
@@ -18,7 +19,7 @@ type BoardDialogsProps = {
   hasChanges: boolean;
   onClose: () => void;
   onContent: (next: (now: Content) => Content) => void;
-  onSaved: (saved: Dashboard) => void;
+  onSaved: (saved: Dashboard, sent: Content) => void;
   /** The changes are given up for what the server has. */
   onDropped: (said: string) => void;
 };
@@ -64,8 +65,11 @@ export function BoardDialogs(props: BoardDialogsProps): JSX.Element | null {
           base={draft.base}
           own={contentOf(draft.content)}
           onClose={onClose}
-          onSaved={onSaved}
-          onReload={({ version }) => onDropped(`Version ${version} is shown`)}
+          onSaved={(saved) => onSaved(saved, draft.content)}
+          onReload={(theirs) => {
+            void dashboardChanged(theirs);
+            onDropped(`Version ${theirs.version} is shown`);
+          }}
         />
       );
   }

@@ -1,6 +1,7 @@
+import { ApiError } from "../../base/api-error.ts";
 import { request, requestJson } from "../../base/api.ts";
 import { queryClient } from "../../base/query-client.ts";
-import type { Content, Dashboard } from "./document.ts";
+import { contentOf, isSame, type Content, type Dashboard } from "./document.ts";
 
 /** A dashboard in the list. */
 export type DashboardHead = Omit<Dashboard, "panels" | "settings"> & { panel_count: number };
@@ -37,15 +38,33 @@ export async function readDashboard(id: string, signal?: AbortSignal): Promise<D
 
 export async function createDashboard(content: object): Promise<Dashboard> {
   const made = await requestJson<Dashboard>(BASE, { json: content });
-  await changed(made);
+  await dashboardChanged(made);
   return made;
 }
 
 /** Fails with 412 where the dashboard has another version by then; without one it is saved in any case. */
 export async function saveDashboard(id: string, content: object, version?: number): Promise<Dashboard> {
   const saved = await requestJson<Dashboard>(pathOf(id), { method: "PATCH", json: content, ...matching(version) });
-  await changed(saved);
+  await dashboardChanged(saved);
   return saved;
+}
+
+/** "conflict" where somebody else has saved since that version. */
+export async function saveUnlessChanged(
+  id: string,
+  content: Content,
+  version: number,
+): Promise<Dashboard | "conflict"> {
+  try {
+    return await saveDashboard(id, content, version);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 412) throw error;
+    // A save whose answer was lost has arrived: repeating it is no conflict.
+    const theirs = await readDashboard(id);
+    if (!isSame(contentOf(theirs), content)) return "conflict";
+    await dashboardChanged(theirs);
+    return theirs;
+  }
 }
 
 export async function deleteDashboard(id: string, version?: number): Promise<void> {
@@ -65,7 +84,7 @@ export async function readVersion(id: string, version: number, signal: AbortSign
 export async function restoreVersion(id: string, version: number, current: number): Promise<Dashboard> {
   const path = `${pathOf(id)}/versions/${version}/restore`;
   const restored = await requestJson<Dashboard>(path, { method: "POST", ...matching(current) });
-  await changed(restored);
+  await dashboardChanged(restored);
   return restored;
 }
 
@@ -77,7 +96,8 @@ function matching(version: number | undefined): { headers?: Record<string, strin
   return version === undefined ? {} : { headers: { "If-Match": `"${version}"` } };
 }
 
-async function changed(dashboard: Dashboard): Promise<void> {
+/** Has the pages show what is on the server now. */
+export async function dashboardChanged(dashboard: Dashboard): Promise<void> {
   queryClient.setQueryData(keyOf(dashboard.id), dashboard);
   await queryClient.invalidateQueries({ queryKey: LIST_KEY });
 }

@@ -18,14 +18,14 @@ import { PageHead } from "../../components/page-head.tsx";
 import { Spinner } from "../../components/spinner.tsx";
 import { BoardDialogs, type Opened } from "./board-dialogs.tsx";
 import { BoardHead } from "./board-head.tsx";
-import { keyOf, readDashboard, saveDashboard } from "./dashboard-api.ts";
+import { keyOf, readDashboard, saveUnlessChanged } from "./dashboard-api.ts";
 import { contentOf, type Content, type Dashboard, type Panel } from "./document.ts";
 import { freePlace, inReadingOrder, withRoom } from "./layout.ts";
 import { PanelGrid } from "./panel-grid.tsx";
 import { newQuery } from "./query-fields.tsx";
 import type { TimeRange } from "./time-range.ts";
 import { TimePicker } from "./time-picker.tsx";
-import { useDraft } from "./use-draft.ts";
+import { useDraft, useIsDraftRead } from "./use-draft.ts";
 import { refreshOf, useRange, useShared, useTurns } from "./use-turns.ts";
 import { useVariables } from "./use-variables.ts";
 import { VariablesBar } from "./variables-bar.tsx";
@@ -37,8 +37,9 @@ export function DashboardPage(): JSX.Element {
   const { id = "" } = useRoute().params;
   const addressOf = usePageAddress();
   const found = useQuery({ key: keyOf(id), read: (signal) => readDashboard(id, signal) });
-  if (found.data !== undefined) return <Board key={id} dashboard={found.data} />;
-  if (found.error === null) return <Spinner label="Reading the dashboard…" />;
+  const isDraftRead = useIsDraftRead(id);
+  if (found.data !== undefined && isDraftRead) return <Board key={id} dashboard={found.data} />;
+  if (found.error === null || found.data !== undefined) return <Spinner label="Reading the dashboard…" />;
   const isMissing = found.error instanceof ApiError && (found.error.status === 404 || found.error.status === 400);
   return (
     <>
@@ -64,7 +65,7 @@ function Board({ dashboard }: { dashboard: Dashboard }): JSX.Element {
   const [params, update] = useParams(PARAMS);
   const [packed, writeChosen] = usePackedText("vars", "");
   const mayWrite = useMay("write");
-  const { draft, hasChanges, change, drop } = useDraft(dashboard);
+  const { draft, hasChanges, change, drop, settle } = useDraft(dashboard);
   const [opened, setOpened] = useState<Opened | undefined>();
   const content: Content = draft?.content ?? dashboard;
   const isEditing = params.edit && mayWrite;
@@ -76,25 +77,31 @@ function Board({ dashboard }: { dashboard: Dashboard }): JSX.Element {
   const panels = usePlaced(content, isEditing);
   const alone = panels.find(({ id }) => id === params.panel);
 
-  const finish = () => {
+  const isSaved = (saved: Dashboard, sent: Content) => {
+    setOpened(undefined);
+    if (settle(saved, sent)) update({ edit: false });
+    toast(`Saved as version ${saved.version}`, "good");
+  };
+  const showConflict = () => setOpened({ kind: "conflict" });
+  const save = useSaving(dashboard.id, showConflict);
+  const base = draft?.base.version ?? dashboard.version;
+  const submit = () => void save.submit(contentOf(content), base, isSaved);
+  const leave = (said?: string) => {
+    save.reset();
     drop();
     setOpened(undefined);
     update({ edit: false });
-  };
-  const isSaved = ({ version }: Dashboard) => {
-    finish();
-    toast(`Saved as version ${version}`, "good");
-  };
-  const save = useSaving(dashboard.id, () => setOpened({ kind: "conflict" }));
-  const leave = () => {
-    save.reset();
-    finish();
+    if (said !== undefined) toast(said, "good");
   };
 
   const setPanels = (next: (panels: readonly Panel[]) => readonly Panel[]): void =>
     change((now) => ({ ...now, panels: next(withRoom(now.panels)) }));
   const addPanel = (): void => {
     setOpened({ kind: "panel", isNew: true, panel: newPanel(panels, database) });
+  };
+  const addFirst = (): void => {
+    update({ edit: true });
+    addPanel();
   };
   const setRange = ({ from, to }: TimeRange): void => update({ from, to });
   useBoardCommands({
@@ -116,12 +123,14 @@ function Board({ dashboard }: { dashboard: Dashboard }): JSX.Element {
         onAdd={addPanel}
         onOpen={(kind) => setOpened({ kind })}
         onEdit={() => update({ edit: true })}
-        onLeave={leave}
-        onSave={() => void save.submit(contentOf(content), draft?.base.version ?? dashboard.version, isSaved)}
+        onLeave={() => leave()}
+        onSave={submit}
         onCopied={drop}
       />
-      {hasChanges && !isEditing && <p class="draft-note">What you see has changes that are not saved.</p>}
-      {save.error !== null && <ErrorBox title="The dashboard was not saved." error={save.error} />}
+      {hasChanges && !save.isPending && (
+        <DraftNote base={base} version={dashboard.version} isEditing={isEditing} onCompare={showConflict} />
+      )}
+      {save.error !== null && <ErrorBox title="The dashboard was not saved." error={save.error} onRetry={submit} />}
       <div class="dashboard-bar">
         <VariablesBar
           states={states}
@@ -136,12 +145,7 @@ function Board({ dashboard }: { dashboard: Dashboard }): JSX.Element {
         />
       </div>
       {panels.length === 0 ? (
-        <NoPanels
-          onAdd={() => {
-            update({ edit: true });
-            addPanel();
-          }}
-        />
+        <NoPanels onAdd={addFirst} />
       ) : (
         <PanelGrid
           panels={panels}
@@ -169,29 +173,46 @@ function Board({ dashboard }: { dashboard: Dashboard }): JSX.Element {
           setOpened(undefined);
         }}
         onSaved={isSaved}
-        onDropped={(said) => {
-          leave();
-          toast(said, "good");
-        }}
+        onDropped={leave}
       />
+    </div>
+  );
+}
+
+type DraftNoteProps = { base: number; version: number; isEditing: boolean; onCompare: () => void };
+
+/** Says that there are changes that only this browser has, and whether somebody else has saved since. */
+function DraftNote({ base, version, isEditing, onCompare }: DraftNoteProps): JSX.Element | null {
+  const isBehind = base !== version;
+  if (isEditing && !isBehind) return null;
+  return (
+    <div class="draft-note" role="status">
+      <p>
+        {!isEditing && "What you see has changes that are not saved. "}
+        {isBehind && `Your changes began with version ${base}; version ${version} has been saved since.`}
+      </p>
+      {isBehind && (
+        <Button needs="write" onClick={onCompare}>
+          Compare
+        </Button>
+      )}
     </div>
   );
 }
 
 /** Saves what the changes were made on, and asks where somebody else has saved since. */
 function useSaving(id: string, onConflict: () => void) {
-  const save = useMutation(async ({ content, version }: { content: Content; version: number }) => {
-    try {
-      return await saveDashboard(id, content, version);
-    } catch (error) {
-      if (error instanceof ApiError && error.status === 412) return "conflict" as const;
-      throw error;
-    }
-  });
-  const submit = async (content: Content, version: number, onSaved: (saved: Dashboard) => void): Promise<void> => {
+  const save = useMutation(({ content, version }: { content: Content; version: number }) =>
+    saveUnlessChanged(id, content, version),
+  );
+  const submit = async (
+    content: Content,
+    version: number,
+    onSaved: (saved: Dashboard, sent: Content) => void,
+  ): Promise<void> => {
     const saved = await save.run({ content, version });
     if (saved === "conflict") onConflict();
-    else if (saved !== undefined) onSaved(saved);
+    else if (saved !== undefined) onSaved(saved, content);
   };
   return { ...save, submit };
 }

@@ -26,6 +26,7 @@ import {
 import { exportedText } from "./document.ts";
 import { ImportButton } from "./import-button.tsx";
 import { fileNameOf, saveFile } from "./save-file.ts";
+import { dropChanges } from "./use-draft.ts";
 import "./dashboards.css";
 
 const PARAMS = { search: text() };
@@ -202,6 +203,7 @@ function DeleteDialog({ head, onClose }: { head: DashboardHead; onClose: () => v
             onClick={() => {
               void remove.run(undefined).then((isDone) => {
                 if (isDone !== true) return;
+                dropChanges(head.id);
                 toast(`${head.name} is deleted`, "good");
                 onClose();
               });
