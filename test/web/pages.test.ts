@@ -93,6 +93,7 @@ describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? 
       await tables.getByRole("row", { name: /^requests 2 / }).waitFor();
       await page.getByRole("region", { name: "Tables of default" }).getByText("events").waitFor();
       await page.getByRole("combobox", { name: "Database" }).waitFor();
+      await page.getByText("Stored credentials").waitFor();
       await checkAccessible(page);
       await checkFits(page);
     });
@@ -100,8 +101,12 @@ describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? 
     test("signing in", async () => {
       const { page, expectProblem } = await open(engines.guarded, look);
       expectProblem("401");
+      const asked: string[] = [];
+      page.on("request", (request) => void asked.push(new URL(request.url()).pathname));
       await page.goto("/ui/?db=logs");
       await page.getByRole("heading", { name: "Sign in to engine" }).waitFor();
+      await page.waitForLoadState("networkidle");
+      expect(asked.filter((path) => path.startsWith("/v1/")).toSorted()).toEqual(["/v1/auth/config", "/v1/auth/me"]);
       await checkAccessible(page);
       await checkFits(page);
       await page.getByRole("tab", { name: "Token" }).click();
@@ -431,6 +436,71 @@ describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? 
     isAway = false;
     await page.getByRole("button", { name: "Retry", exact: true }).click();
     await page.getByRole("row", { name: /^requests 2 / }).waitFor();
+  });
+
+  test("what is off is listed with its reason: once, and then where somebody asks", async () => {
+    const { page } = await open(engines.empty);
+    await page.goto("/ui/");
+    const section = page.getByRole("group").filter({ hasText: "Not set up" });
+    const reason = section.getByText("ENGINE_SECRET_KEY is not set");
+    await reason.waitFor();
+    expect(await reason.textContent()).not.toContain("`");
+    await reason.getByText("openssl rand -base64 32", { exact: true }).and(page.locator("code")).waitFor();
+    await page.reload();
+    const heading = page.getByRole("heading", { name: "Not set up" });
+    await heading.waitFor();
+    expect(await reason.isVisible()).toBe(false);
+    await heading.click();
+    await reason.waitFor();
+    await page.reload();
+    await reason.waitFor();
+    await section.locator("summary").focus();
+    await page.keyboard.press("Enter");
+    await reason.waitFor({ state: "hidden" });
+    await page.reload();
+    await heading.waitFor();
+    expect(await reason.isVisible()).toBe(false);
+  });
+
+  test("what is off could not be read: it is said, and asked again", async () => {
+    const { page, expectProblem } = await open(engines.filled);
+    expectProblem("500");
+    let isBroken = true;
+    const body = JSON.stringify({ error: { code: "internal", message: "no such records", request_id: "r-2" } });
+    await page.route("**/v1/capabilities", (route) =>
+      isBroken
+        ? route.fulfill({ status: 500, headers: { "Content-Type": "application/json" }, body })
+        : route.continue(),
+    );
+    await page.goto("/ui/");
+    const alert = page.getByRole("alert").filter({ hasText: "What is not set up could not be read." });
+    await alert.getByText("no such records").waitFor();
+    await alert.getByText("r-2").waitFor();
+    await page.getByRole("row", { name: /^requests 2 / }).waitFor();
+    await checkAccessible(page);
+    isBroken = false;
+    await alert.getByRole("button", { name: "Retry", exact: true }).click();
+    await page.getByText("Stored credentials").waitFor();
+    expect(await alert.count()).toBe(0);
+  });
+
+  test("where rows are visible later, the page that takes files says so", async () => {
+    const later = "Rows are shown a moment after they are stored";
+    const staged = await start({ ENGINE_INGEST_MODE: "staged" });
+    try {
+      const { page } = await open(staged);
+      await page.goto("/ui/catalog?table=events&part=ingest");
+      await page.getByText(later).waitFor();
+      await checkAccessible(page);
+    } finally {
+      for (const one of visits.splice(0)) await one.end();
+      await staged.stop();
+    }
+    const { page } = await open(engines.filled);
+    await page.goto("/ui/catalog?table=events&part=ingest");
+    await page.getByText("Drop a file of NDJSON here").waitFor();
+    await page.waitForLoadState("networkidle");
+    expect(await page.getByText(later).count()).toBe(0);
   });
 
   test("a command is copied", async () => {

@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { announce } from "../../base/announce.ts";
+import { useIsVisibleAtOnce } from "../../base/capabilities.ts";
 import { formatBytes, formatCount, plural } from "../../base/format.ts";
 import { queryClient } from "../../base/query-client.ts";
 import { useMay } from "../../base/session.ts";
@@ -16,6 +17,7 @@ type UploadProps = { database: string; table: string; isNew: boolean };
 /** A file that is dropped here goes into the table, piece by piece. */
 export function Upload({ database, table, isNew }: UploadProps): JSX.Element {
   const may = useMay("write");
+  const isVisibleAtOnce = useIsVisibleAtOnce();
   const [name, setName] = useState(table);
   const [inferTypes, setInferTypes] = useState(isNew);
   const [leavesLinesOut, setLeavesLinesOut] = useState(false);
@@ -96,6 +98,7 @@ export function Upload({ database, table, isNew }: UploadProps): JSX.Element {
         <p class="note">
           It is sent in pieces of 4 MiB. When something fails, choose the same file again: it goes on where it was, and
           what was stored within 24 hours is not stored twice.
+          {!isVisibleAtOnce && " Rows are shown a moment after they are stored: this server commits them in batches."}
         </p>
       </div>
       {uploads.map((upload) => (

@@ -9,6 +9,7 @@ import { ErrorBox } from "../../components/error-box.tsx";
 import { PageHead } from "../../components/page-head.tsx";
 import { Spinner } from "../../components/spinner.tsx";
 import { FirstSteps } from "./first-steps.tsx";
+import { NotSetUp } from "./not-set-up.tsx";
 import "./home.css";
 
 /** Of more, each is a request; the catalog's page lists all. */
@@ -45,7 +46,14 @@ export function HomePage(): JSX.Element {
       </>
     );
   }
-  if (isEmpty) return <FirstSteps onCheck={readAgain} isChecking={schema.isFetching} />;
+  if (isEmpty) {
+    return (
+      <>
+        <FirstSteps onCheck={readAgain} isChecking={schema.isFetching} />
+        <NotSetUp />
+      </>
+    );
+  }
   return (
     <>
       <PageHead title="Overview" lead="What this server holds.">
@@ -63,6 +71,7 @@ export function HomePage(): JSX.Element {
       {databases.length > shown.length && shown.length === MOST_DATABASES && (
         <p class="lead">{plural(databases.length - shown.length, "more database")} not shown here.</p>
       )}
+      <NotSetUp />
     </>
   );
 }
