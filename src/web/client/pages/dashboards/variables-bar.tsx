@@ -4,6 +4,7 @@ import { clock } from "../../base/clock.ts";
 import { Button } from "../../components/button.tsx";
 import { Combobox } from "../../components/combobox.tsx";
 import { Dialog } from "../../components/dialog.tsx";
+import { Icon } from "../../components/icons.tsx";
 import { Field } from "../../components/field.tsx";
 import type { ParameterValue } from "./parameters.ts";
 import type { VariableState } from "./use-variables.ts";
@@ -113,7 +114,8 @@ function MultiVariable({ title, values, chosen, onChoose }: MultiVariableProps):
         {title}
       </span>
       <Button label={`${title}: ${text}`} onClick={() => setOpen(true)}>
-        {text}
+        <span class="variable-values">{text}</span>
+        <Icon name="down" size={14} />
       </Button>
       {isOpen && (
         <ValuesDialog

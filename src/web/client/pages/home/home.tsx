@@ -124,7 +124,7 @@ function DatabaseTables({ database: { name, tables }, sizes }: DatabaseTablesPro
     size: sizes?.find((size) => size.name === table.name),
   }));
   return (
-    <section class="card">
+    <section class="card database-tables">
       <h2 class="card-head">
         <span class="mono">{name}</span> <small>{plural(tables.length, "table")}</small>
       </h2>
