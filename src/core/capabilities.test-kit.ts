@@ -78,6 +78,7 @@ const CAPABILITIES = {
     isThere: () => has("chromium") || process.env["ENGINE_TEST_CHROMIUM"] !== undefined,
     remedy: "apt-get install --no-install-recommends chromium",
   },
+  firefox: { isThere: () => has("firefox-esr"), remedy: "apt-get install --no-install-recommends firefox-esr" },
   minisign: { isThere: () => has("minisign"), remedy: "apt-get install minisign" },
 } as const satisfies Record<string, Capability>;
 
