@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { newId } from "../../base/clock.ts";
 import { useCommands } from "../../base/commands.ts";
 import { lazyPart, usePart } from "../../base/lazy-part.ts";
-import { tablesOf, useDatabase, useSchema } from "../../base/schema.ts";
+import { tablesOf, useDatabase, useSchema, type Database } from "../../base/schema.ts";
 import { usePackedText } from "../../base/use-packed-text.ts";
 import { Editor } from "../../editor/editor.tsx";
 import type { EditorHandle } from "../../editor/code-mirror.ts";
@@ -42,6 +42,7 @@ type WorkbenchProps = { drafts: Drafts; onChange: (change: (now: Drafts) => Draf
 
 function Workbench({ drafts, onChange }: WorkbenchProps): JSX.Element {
   const [database, chooseDatabase] = useDatabase();
+  const { data: databases } = useSchema();
   const [shown, setShown] = useState<Shown | undefined>();
   const [isSchemaShown, setSchemaShown] = useState(true);
   const editor = useRef<EditorHandle | undefined>(undefined);
@@ -50,7 +51,8 @@ function Workbench({ drafts, onChange }: WorkbenchProps): JSX.Element {
   const firstText = useMemo(() => draft.text, [draft.id]);
   const { current, start, stop } = useResult();
   const checking = useCheck(editor, draft.language, database);
-  const extensions = useExtensions(draft.language, database, checking.extension);
+  const names = useNames(draft.language, databases, database);
+  const extensions = useMemo(() => [names ?? [], checking.extension ?? []], [names, checking.extension]);
   const change = (part: Partial<Draft>): void => {
     onChange((now) => ({ ...now, tabs: now.tabs.map((tab) => (tab.id === draft.id ? { ...tab, ...part } : tab)) }));
   };
@@ -169,14 +171,17 @@ function textIn(editor: EditorHandle | undefined, { text }: Draft): [text: strin
   return [doc.toString(), selection.main];
 }
 
-/** What the page adds to the editor: names to complete, and the marks of the check. */
-function useExtensions(language: Draft["language"], database: string, marks: Extension | undefined): Extension {
-  const { data: databases } = useSchema();
+/** The names that SQL is completed with; KQL has a service of its own. */
+function useNames(
+  language: Draft["language"],
+  databases: readonly Database[] | undefined,
+  database: string,
+): Extension | undefined {
   const { part: makeCompletion } = usePart(completion);
-  return useMemo(() => {
-    const names = language === "sql" ? makeCompletion?.(databases ?? [], database) : undefined;
-    return [names ?? [], marks ?? []];
-  }, [makeCompletion, databases, database, language, marks]);
+  return useMemo(
+    () => (language === "sql" ? makeCompletion?.(databases ?? [], database) : undefined),
+    [makeCompletion, databases, database, language],
+  );
 }
 
 /** The tabs of last time; with a text in the address, that is in the open one. */
