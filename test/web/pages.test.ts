@@ -379,7 +379,7 @@ describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? 
     await page.keyboard.press("Control+k");
     await page.keyboard.type("dark");
     await page.keyboard.press("Enter");
-    expect(await page.evaluate<string>("document.documentElement.dataset.theme")).toBe("dark");
+    await expect.poll(() => page.evaluate<string>("document.documentElement.dataset.theme")).toBe("dark");
     await page.reload();
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     expect(await page.evaluate<string>("getComputedStyle(document.body.parentElement).colorScheme")).toBe("dark");
