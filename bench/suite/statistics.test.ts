@@ -32,6 +32,9 @@ test("noise is what a side differs from itself by, whichever way it drifts", () 
   expect(noiseOf([7, 7, 7, 7, 7], 1)).toEqual({ low: 1, high: 1 });
   const drift = noiseOf([1, 2, 4, 8, 16, 32, 64], 1);
   expect(drift).toEqual({ low: 0.5, high: 2 });
+  expect(noiseOf([0, 0, 0, 0], 1)).toBeUndefined();
+  expect(noiseOf([0, 7, 0, 7, 0], 1)).toBeUndefined();
+  expect(noiseOf([0, 7, 7, 7, 0], 1)).toEqual({ low: 1, high: 1 });
 });
 
 test("ratios are of rounds next to each other", () => {

@@ -29,11 +29,13 @@ export function ratiosOf(values: readonly number[], others: readonly number[]): 
 
 /**
  * How far the same side is from itself: the interval of the quotients of each round and the next one. What differs less
- * between two sides cannot be seen on this machine now. Undefined with fewer than four rounds.
+ * between two sides cannot be seen on this machine now. Undefined with fewer than four rounds, and where a 0 leaves no
+ * quotient.
  */
 export function noiseOf(values: readonly number[], seed: number): Interval | undefined {
   if (values.length < 4) return undefined;
   // Each pair both ways: which of two equal sides comes first is chance, and a drift is noise, too.
-  const ratios = ratiosOf(values.slice(1), values);
+  const ratios = ratiosOf(values.slice(1), values).filter((ratio) => Number.isFinite(ratio) && ratio > 0);
+  if (ratios.length === 0) return undefined;
   return medianInterval([...ratios, ...ratios.map((ratio) => 1 / ratio)], seed);
 }

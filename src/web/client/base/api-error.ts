@@ -31,6 +31,8 @@ export class ApiError extends Error {
 
   /** Whether the same request may succeed later. */
   get isTemporary(): boolean {
+    // Whatever passed its budget passes it again.
+    if (this.code === "budget_exceeded") return false;
     return (
       this.status === 0 || this.status === 429 || this.status === 502 || this.status === 503 || this.status === 504
     );

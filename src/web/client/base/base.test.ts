@@ -118,6 +118,11 @@ describe("errors of the server", () => {
     });
   });
 
+  test("of a budget are not temporary, whatever their status says", async () => {
+    const error = await errorOf(Response.json({ error: { code: "budget_exceeded", message: "no" } }, { status: 429 }));
+    expect([error.code, error.isTemporary]).toEqual(["budget_exceeded", false]);
+  });
+
   test.each([
     ["<html>Bad gateway</html>", "the server answered with status 502"],
     ["", "the server answered with status 502"],
