@@ -1,4 +1,4 @@
-import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
@@ -93,6 +93,8 @@ async function compressAll(folder: string): Promise<void> {
       };
       const [br, gz] = await Promise.all([brotliAll(bytes, { params }), gzipAll(bytes, { level: 9 })]);
       await Promise.all([writeFile(`${file}.br`, br), writeFile(`${file}.gz`, gz)]);
+      // A server makes it of its smaller form: what is installed is as small as what is sent.
+      if (bytes.length > LARGE_BYTES) await rm(file);
     }),
   );
 }

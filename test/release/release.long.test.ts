@@ -87,7 +87,7 @@ test("a key that the program does not trust is refused, and the release before s
 });
 
 describe("the npm package", () => {
-  test("is installed in an empty folder, stays under 110 MB, serves and queries", async () => {
+  test("is installed in an empty folder, stays under 112 MB, serves and queries", async () => {
     const folder = join(scratch, "installed");
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, "package.json"), '{"private":true}');
@@ -96,7 +96,7 @@ describe("the npm package", () => {
     const sizeKib = Number(
       execFileSync("du", ["-sk", "node_modules"], { cwd: folder, encoding: "utf8" }).split("\t")[0],
     );
-    expect(sizeKib / 1024).toBeLessThan(110);
+    expect(sizeKib / 1024).toBeLessThan(112);
 
     // An update installs what these have signed: the keys that the release was made with.
     const bundle = readFileSync(join(folder, "node_modules/engine/dist/engine.js"), "utf8");

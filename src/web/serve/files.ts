@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
+import { promisify } from "node:util";
+import { gunzip } from "node:zlib";
 
 /** A built file with its smaller forms, all in memory: requests touch no disk, and no path of a request names a file. */
 export type WebFile = {
@@ -32,13 +34,16 @@ const TYPES: Readonly<Record<string, string>> = {
   woff2: "font/woff2",
 };
 
+const gunzipAll = promisify(gunzip);
+
 /** Resolves to undefined where nothing was built. */
 export async function readWebFiles(folder: string): Promise<WebFiles | undefined> {
   const names = await namesIn(folder);
   if (!names.includes("index.html")) return undefined;
   const page = await readFile(join(folder, "index.html"), "utf8");
-  const whole = names.filter((name) => name !== "index.html" && !/\.(br|gz)$/.test(name));
-  const assets = whole.map(async (name) => [name, await readAsset(folder, name, names)] as const);
+  // Of large files only the smaller forms are there.
+  const whole = new Set(names.filter((name) => name !== "index.html").map((name) => name.replace(/\.(br|gz)$/, "")));
+  const assets = [...whole].map(async (name) => [name, await readAsset(folder, name, names)] as const);
   return { page, assets: new Map(await Promise.all(assets)) };
 }
 
@@ -56,8 +61,8 @@ async function namesIn(folder: string): Promise<string[]> {
 
 async function readAsset(folder: string, name: string, names: readonly string[]): Promise<WebFile> {
   const read = async (form: string) => (names.includes(form) ? await readFile(join(folder, form)) : undefined);
-  const identity = await readFile(join(folder, name));
   const [br, gzip] = await Promise.all([read(`${name}.br`), read(`${name}.gz`)]);
+  const identity = (await read(name)) ?? (await gunzipAll(gzip ?? new Uint8Array()));
   return {
     type: TYPES[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream",
     hash: createHash("sha256").update(identity).digest("base64url").slice(0, 22),
