@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Button } from "./button.tsx";
 
 export type DialogProps = {
@@ -21,7 +21,8 @@ export function Dialog(props: DialogProps): JSX.Element {
   const { title, children, actions, onClose, width = "narrow", isClosable = true } = props;
   const id = useId();
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // At once: what is typed after the key that opens it is meant for it.
+  useLayoutEffect(() => {
     const { current } = dialog;
     current?.showModal();
     // Not the button that closes it, which comes first.

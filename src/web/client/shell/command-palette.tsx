@@ -1,4 +1,4 @@
-import type { JSX } from "preact";
+import type { JSX, TargetedKeyboardEvent } from "preact";
 import { useId, useState } from "preact/hooks";
 import { useAllCommands, type Command } from "../base/commands.ts";
 import { bestMatches } from "../base/matching.ts";
@@ -18,7 +18,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }): JSX.Elemen
     onClose();
     command.run();
   };
-  const onKeyDown = (event: KeyboardEvent) => {
+  const onKeyDown = (event: TargetedKeyboardEvent<HTMLInputElement>) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined) {
       event.preventDefault();
@@ -27,7 +27,9 @@ export function CommandPalette({ onClose }: { onClose: () => void }): JSX.Elemen
       document.getElementById(`${id}-${found[next]?.id ?? ""}`)?.scrollIntoView({ block: "nearest" });
     } else if (event.key === "Enter") {
       event.preventDefault();
-      run(chosen);
+      // What was just typed may not be drawn yet.
+      const { value } = event.currentTarget;
+      run(value === typed ? chosen : bestMatches(value, commands)[0]);
     }
   };
   return (
