@@ -11,7 +11,12 @@ type Entry = [path: string, sizeBytes: number, changedMs: number, sha256: string
 /** Files other than sources on which each depends: how it is built, and from which packages. */
 const ALSO = {
   "manifest.json": ["package.json", "package-lock.json", "scripts/build.ts"],
-  "web-manifest.json": ["package-lock.json", "scripts/web/build-web.ts", "src/web/serve/files.ts"],
+  "web-manifest.json": [
+    "package-lock.json",
+    "scripts/web/build-web.ts",
+    "scripts/web/kql-service.ts",
+    "src/web/serve/files.ts",
+  ],
 } as const;
 
 /** The manifest of the program, and that of its pages for browsers: whoever changes the one need not build the other. */

@@ -1,7 +1,7 @@
-import { chromium, type Browser, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { z } from "zod";
-import { chromiumProgram } from "../../src/core/capabilities.test-kit.ts";
 import { defineBenchmark } from "../suite/benchmark.ts";
+import { openBrowser, WINDOW, withPage } from "../support/browser.ts";
 import { startBenchServer } from "../support/server.ts";
 
 const count = z.coerce.number().int().positive();
@@ -46,10 +46,7 @@ export const benchmark = defineBenchmark({
       })),
       env: { ENGINE_WEB: "on" },
     });
-    const browser = await chromium.launch({
-      executablePath: chromiumProgram(),
-      args: ["--no-sandbox", "--disable-gpu"],
-    });
+    const browser = await openBrowser();
     const last = { table: `table_${tables - 1}`, column: `column_${columns - 1}` };
     const round = async (): Promise<Record<string, number>> => {
       const signIn = await onSlow(
@@ -60,19 +57,14 @@ export const benchmark = defineBenchmark({
       const query = await onSlow(browser, slow, async (page) => {
         return await painted(page, `${server.url}/ui/query`, ".cm-content");
       });
-      const page = await browser.newPage({ viewport: { width: 1_400, height: 900 } });
-      try {
-        return {
-          signInPaint: signIn.paintMs,
-          signInShift: signIn.shift,
-          queryPaint: query.paintMs,
-          queryShift: query.shift,
-          editor: query.readyMs,
-          completion: await completion(page, server.url, last),
-        };
-      } finally {
-        await page.close();
-      }
+      return {
+        signInPaint: signIn.paintMs,
+        signInShift: signIn.shift,
+        queryPaint: query.paintMs,
+        queryShift: query.shift,
+        editor: query.readyMs,
+        completion: await withPage(browser, (page) => completion(page, server.url, last)),
+      };
     };
     return {
       sides: [{ name: "engine", round }],
@@ -93,7 +85,7 @@ async function onSlow<T>(
   { slower, kbit, delayMs }: Slow,
   work: (page: Page) => Promise<T>,
 ): Promise<T> {
-  const context = await browser.newContext({ viewport: { width: 1_400, height: 900 } });
+  const context = await browser.newContext(WINDOW);
   try {
     const page = await context.newPage();
     const devtools = await context.newCDPSession(page);

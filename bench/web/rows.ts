@@ -1,7 +1,7 @@
-import { chromium, type Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { z } from "zod";
-import { chromiumProgram } from "../../src/core/capabilities.test-kit.ts";
 import { defineBenchmark } from "../suite/benchmark.ts";
+import { openBrowser, withPage } from "../support/browser.ts";
 import { startBenchServer } from "../support/server.ts";
 
 const count = z.coerce.number().int().positive();
@@ -29,19 +29,10 @@ export const benchmark = defineBenchmark({
       tables: [{ database: "default", name: "t", columns: [{ name: "at", type: { kind: "timestamp" } }] }],
       env: { ENGINE_WEB: "on" },
     });
-    const browser = await chromium.launch({
-      executablePath: chromiumProgram(),
-      args: ["--no-sandbox", "--disable-gpu"],
-    });
+    const browser = await openBrowser();
     const sql = rowsOf(rows);
-    const round = async (): Promise<Record<string, number>> => {
-      const page = await browser.newPage({ viewport: { width: 1_400, height: 900 } });
-      try {
-        return await measure(page, { url: server.url, sql, rows });
-      } finally {
-        await page.close();
-      }
-    };
+    const round = (): Promise<Record<string, number>> =>
+      withPage(browser, (page) => measure(page, { url: server.url, sql, rows }));
     return {
       sides: [{ name: "engine", round }],
       close: async () => {

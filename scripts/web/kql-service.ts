@@ -3,7 +3,7 @@ import type { Plugin } from "vite";
 const FILES = /\/@kusto\/language-service-next\/(bridge|Kusto\.Language\.Bridge)\.min\.js$/;
 
 /**
- * The two places of the service's runtime that make code of text: lambdas that are written as text, which nothing in the
+ * What in the service's runtime makes code of text, in three places: lambdas that are written as text, which nothing in the
  * service uses, and a way to the global object where there is no `self`. The policy of the pages would refuse both.
  */
 const CODE_OF_TEXT = /new Function\([^()]*\)|Function\("return this"\)\(\)/g;

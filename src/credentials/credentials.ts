@@ -4,6 +4,7 @@ import { scopeOfColumn, scopeToColumn } from "../auth/stored-caller.ts";
 import { scopeIncludes, type Caller, type Scope } from "../auth/caller.ts";
 import { mayReachWithin, ownerFilterWithin, ownerOf, type Asker } from "../auth/owner.ts";
 import { EngineError } from "../core/errors.ts";
+import { neededKeyring } from "./needed-keyring.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { Random } from "../core/random.ts";
 import { CannotOpen, open, seal, sealAnew, type Envelope } from "../auth/sealing/envelope.ts";
@@ -233,9 +234,7 @@ export class Credentials {
   }
 
   #keyring(): Keyring {
-    const { keyring } = this.#options;
-    if (keyring !== undefined) return keyring;
-    throw new EngineError("not_configured", "credentials need ENGINE_SECRET_KEY: 32 random bytes in base64");
+    return neededKeyring(this.#options.keyring);
   }
 
   async #usable(id: string, caller: Asker): Promise<RecordRow> {

@@ -143,9 +143,12 @@ function registerRotate(group: Command, context: CliContext): void {
       const { rotated, sandboxes, sessions, failed } = await rotateCredentials(context, flags);
       if (flags.json) await context.writeJson({ rotated, sandboxes, sessions, failed });
       else await context.writeLine(`${rotated} ${rotated === 1 ? "credential was" : "credentials were"} sealed anew`);
-      if (!flags.json && sandboxes > 0) await context.writeLine(`and the variables of ${sandboxes} sandboxes`);
+      if (!flags.json && sandboxes > 0)
+        await context.writeLine(`and the variables of ${sandboxes} ${sandboxes === 1 ? "sandbox" : "sandboxes"}`);
       if (!flags.json && sessions > 0)
-        await context.writeLine(`and the refresh tokens of ${sessions} browser sessions`);
+        await context.writeLine(
+          `and the refresh tokens of ${sessions} browser ${sessions === 1 ? "session" : "sessions"}`,
+        );
       if (failed.length === 0) return EXIT.ok;
       throw new CliError(`these do not open with any key that is set, and stay as they are: ${failed.join(", ")}`);
     }),

@@ -17,7 +17,7 @@ import {
 } from "./device-records.ts";
 import type { OAuthFlowsOptions } from "./flows.ts";
 import { grantOf } from "./grant.ts";
-import { neededKeyring } from "./needed-keyring.ts";
+import { neededKeyring } from "../needed-keyring.ts";
 import { scopesOf } from "./scopes.ts";
 import { isTheirs } from "./started-by.ts";
 import { askForDevice, beginDevice, type TokenClientOptions, type Tokens } from "./token-client.ts";

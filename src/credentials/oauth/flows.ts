@@ -18,7 +18,7 @@ import { claim, cleaning, completion, failure, findFlow, insertion, type FlowRow
 import type { ProviderDirectory } from "./directory.ts";
 import { grantOf, wholeApp } from "./grant.ts";
 import { scopesOf, type ScopeRequest } from "./scopes.ts";
-import { neededKeyring } from "./needed-keyring.ts";
+import { neededKeyring } from "../needed-keyring.ts";
 import { authorizationUrl, exchangeCode, type AuthorizationAnswer, type OAuthApp } from "./token-client.ts";
 
 /**

@@ -1,11 +1,11 @@
 import { timingSafeEqual } from "node:crypto";
 import type { Configuration, CustomFetchOptions } from "openid-client";
 import { z } from "zod";
+import { newSecret } from "../../auth/secrets.ts";
 import { openInBrowser } from "../../client/browser.ts";
 import type { CliContext } from "../../client/context.ts";
 import { CliError, EXIT } from "../../client/failure.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { Random } from "../../core/random.ts";
 import { exchange } from "./exchange.ts";
 import { listenOnLoopback } from "./loopback.ts";
 import { jsonIn } from "../../core/json-text.ts";
@@ -15,7 +15,6 @@ export type ManagementApp = { apiBase: string; clientId: string; clientSecret: s
 
 /** How long a person may take in the browser. */
 const ANSWER_TIMEOUT_MS = 5 * 60_000;
-const SECRET_BYTES = 32;
 const AGAIN = "run `engine deploy init` again";
 
 /**
@@ -140,11 +139,6 @@ async function fetchToken(clock: Clock, url: string, { method, headers, body }: 
     `the provider's token endpoint sent no token (status ${status})${hint}`,
     status === 401 || status === 403 ? EXIT.auth : EXIT.failed,
   );
-}
-
-/** 256 random bits, in characters that a verifier may have too. */
-function newSecret(random: Random): string {
-  return Buffer.from(random.fill(new Uint8Array(SECRET_BYTES))).toString("base64url");
 }
 
 /** What may be shown of an error code that came from outside. */

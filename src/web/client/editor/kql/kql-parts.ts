@@ -6,13 +6,17 @@ export function partsOf(text: string, isScript: boolean): TextPart[] {
   if (!isScript) return [{ from: 0, text }];
   const parts: TextPart[] = [];
   let from = 0;
-  for (const { index, 0: blank } of text.matchAll(/\n[ \t]*\n/g)) {
-    const to = index + blank.length;
+  for (const to of endsOfQueries(text)) {
     parts.push({ from, text: text.slice(from, to) });
     from = to;
   }
   parts.push({ from, text: text.slice(from) });
   return parts;
+}
+
+/** The places behind the blank lines of a text: KQL has no other mark between two queries, as in its own editors. */
+export function endsOfQueries(text: string): number[] {
+  return [...text.matchAll(/\n[ \t]*\n/g)].map(({ index, 0: blank }) => index + blank.length);
 }
 
 /** The part that the place is in or behind. */

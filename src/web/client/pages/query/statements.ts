@@ -1,3 +1,5 @@
+import { endsOfQueries } from "../../editor/kql/kql-parts.ts";
+
 /**
  * The statements of a text, cut at semicolons that are in no quotes and no comment. KQL has none of these rules: there a blank
  * line ends a query, as in its own editors.
@@ -5,7 +7,7 @@
 export type Statement = { from: number; to: number; text: string };
 
 export function statementsOf(text: string, language: "sql" | "kql"): Statement[] {
-  const ends = language === "sql" ? sqlEnds(text) : blankLines(text);
+  const ends = language === "sql" ? sqlEnds(text) : endsOfQueries(text);
   const statements: Statement[] = [];
   let from = 0;
   for (const to of [...ends, text.length]) {
@@ -45,8 +47,4 @@ const PARTS = /'(?:[^']|'')*'?|"(?:[^"]|"")*"?|--[^\n]*|\/\*(?:[^*]|\*(?!\/))*(?
 
 function sqlEnds(text: string): number[] {
   return [...text.matchAll(PARTS)].filter(([part]) => part === ";").map(({ index }) => index);
-}
-
-function blankLines(text: string): number[] {
-  return [...text.matchAll(/\n[ \t]*\n/g)].map(({ index, 0: part }) => index + part.length);
 }

@@ -1,5 +1,5 @@
-import type { Keyring } from "../../auth/sealing/keyring.ts";
-import { EngineError } from "../../core/errors.ts";
+import type { Keyring } from "../auth/sealing/keyring.ts";
+import { EngineError } from "../core/errors.ts";
 
 /** Throws `not_configured` without one. */
 export function neededKeyring(keyring: Keyring | undefined): Keyring {
