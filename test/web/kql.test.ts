@@ -116,8 +116,27 @@ describe.skipIf(lacks !== undefined)(`KQL in the editor${lacks === undefined ? "
     await expect.poll(() => points.count()).toBe(0);
     await write(page, "events | wher level");
     await marked(page, "error", ["wher"]);
+    // The server checks the text as what it now is, and what the service said of it as KQL is gone.
     await page.getByRole("combobox", { name: "Language" }).selectOption("sql");
-    await marked(page, "error", []);
+    await marked(page, "error", ["events"]);
+  });
+
+  test("what the service and the server find stands side by side, and stays", async () => {
+    const { page } = await open();
+    // Only the last query would run: of the others the service alone speaks.
+    await write(page, "events | where lable == 'a'\n\nevents | project nosuch");
+    await marked(page, "warning", ["lable"]);
+    await marked(page, "error", ["nosuch"]);
+    await page.keyboard.press("Control+Home");
+    await marked(page, "error", ["lable"]);
+    await marked(page, "warning", ["nosuch"]);
+    // Nothing is asked again for a while, by which an editor's own checks would have run too.
+    await page.waitForTimeout(1_500);
+    await marked(page, "error", ["lable"]);
+    await marked(page, "warning", ["nosuch"]);
+    await page.locator(".query-editor .cm-lintRange-error").hover();
+    await page.locator(".cm-tooltip-lint").waitFor();
+    expect(await page.locator(".cm-tooltip-lint .cm-diagnostic").count()).toBe(1);
   });
 
   test("what a name means is said under the pointer", async () => {

@@ -1,7 +1,7 @@
 import { closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { bracketMatching, indentOnInput } from "@codemirror/language";
-import { lintGutter } from "@codemirror/lint";
+import { lintGutter, nextDiagnostic } from "@codemirror/lint";
 import { Compartment, EditorState, Prec, type Extension } from "@codemirror/state";
 import {
   drawSelection,
@@ -15,7 +15,7 @@ import {
 import { styleNonce } from "../base/nonce.ts";
 import { editorTheme } from "./editor-theme.ts";
 import { kqlLanguage } from "./kql-language.ts";
-import { showProblems, type Problem } from "./problems.ts";
+import { problems, showProblems, type Problem } from "./problems.ts";
 import { sqlLanguage } from "./sql-language.ts";
 
 /** What a text is read as. */
@@ -32,6 +32,8 @@ export type EditorSettings = {
   /** Completion, lint, marks: what a page adds. One value for as long as it is the same. */
   extensions?: Extension | undefined;
   onChange?: (text: string) => void;
+  /** The text has changed, or what is selected in it. */
+  onTouched?: (hasTextChanged: boolean) => void;
   /** Mod-Enter. */
   onRun?: () => void;
   /** Escape, where nothing in the editor takes it; says whether it did something. */
@@ -44,7 +46,7 @@ export type EditorHandle = {
   setText(text: string): void;
   /** What is selected, where something is. */
   selectedText(): string | undefined;
-  /** Marks what is wrong in the text, until it is called again; none clears the marks. */
+  /** Marks what the server finds wrong in the text, until it is called again; none clears the marks. */
   mark(problems: readonly Problem[]): void;
   configure(settings: Pick<EditorSettings, "language" | "extensions" | "isReadOnly">): void;
   focus(): void;
@@ -52,7 +54,7 @@ export type EditorHandle = {
 };
 
 export function createEditor(settings: EditorSettings): EditorHandle {
-  const { parent, text, label, onChange, onRun, onCancel } = settings;
+  const { parent, text, label, onChange, onTouched, onRun, onCancel } = settings;
   const [own, fixed] = [new Compartment(), new Compartment()];
   const run = () => {
     onRun?.();
@@ -76,16 +78,19 @@ export function createEditor(settings: EditorSettings): EditorHandle {
         bracketMatching(),
         closeBrackets(),
         lintGutter(),
+        problems,
         editorTheme,
         own.of(settings.extensions ?? []),
         fixed.of(fixedBy(settings)),
         keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap]),
+        keymap.of([{ key: "F8", run: nextDiagnostic }]),
         Prec.lowest(keymap.of([{ key: "Escape", run: () => onCancel?.() ?? false }])),
         ...(settings.placeholder === undefined ? [] : [placeholder(settings.placeholder)]),
         EditorView.updateListener.of((update) => {
           if (update.docChanged && !update.transactions.some((one) => one.isUserEvent(FROM_OUTSIDE))) {
             onChange?.(update.state.doc.toString());
           }
+          if (update.docChanged || update.selectionSet) onTouched?.(update.docChanged);
         }),
       ],
     }),
@@ -100,7 +105,7 @@ export function createEditor(settings: EditorSettings): EditorHandle {
       const { from, to } = view.state.selection.main;
       return from === to ? undefined : view.state.sliceDoc(from, to);
     },
-    mark: (problems) => showProblems(view, "page", problems),
+    mark: (found) => showProblems(view, "server", found),
     configure(next) {
       view.dispatch({
         effects: [own.reconfigure(next.extensions ?? []), fixed.reconfigure(fixedBy(next))],

@@ -53,6 +53,7 @@ export function Editor(props: EditorProps): JSX.Element {
         isEdited.current ||= latest.current.settings.language === "kql";
         latest.current.settings.onChange?.(text);
       },
+      onTouched: (hasTextChanged) => latest.current.settings.onTouched?.(hasTextChanged),
       onRun: () => latest.current.settings.onRun?.(),
       onCancel: () => latest.current.settings.onCancel?.() ?? false,
     });

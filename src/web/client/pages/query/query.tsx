@@ -52,7 +52,6 @@ function Workbench({ drafts, onChange }: WorkbenchProps): JSX.Element {
   const { current, start, stop } = useResult();
   const checking = useCheck(editor, draft.language, database);
   const names = useNames(draft.language, databases, database);
-  const extensions = useMemo(() => [names ?? [], checking.extension ?? []], [names, checking.extension]);
   const change = (part: Partial<Draft>): void => {
     onChange((now) => ({ ...now, tabs: now.tabs.map((tab) => (tab.id === draft.id ? { ...tab, ...part } : tab)) }));
   };
@@ -116,8 +115,9 @@ function Workbench({ drafts, onChange }: WorkbenchProps): JSX.Element {
           tables={tablesOf(databases, database)}
           isScript
           placeholder={draft.language === "sql" ? "SELECT …" : "table | where … | summarize count() by …"}
-          extensions={extensions}
+          extensions={names}
           onChange={(text) => change({ text })}
+          onTouched={checking.touched}
           onRun={() => run()}
           onCancel={cancel}
           onReady={(made) => {

@@ -1,8 +1,6 @@
-import type { Extension } from "@codemirror/state";
 import type { RefObject } from "preact";
-import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { clock } from "../../base/clock.ts";
-import { lazyPart, usePart } from "../../base/lazy-part.ts";
 import type { EditorHandle } from "../../editor/code-mirror.ts";
 import { checkQuery, type CheckFindings, type CheckedText } from "./query-check.ts";
 import { textToRun } from "./statements.ts";
@@ -18,13 +16,11 @@ export type Checking = {
   /** Whether it is about what Run would run now. */
   isCurrent: boolean;
   retry: () => void;
-  /** For the editor: draws what is wrong, and notices what is typed and selected. */
-  extension: Extension | undefined;
+  /** To be called when something is typed or selected. */
+  touched: (hasTextChanged: boolean) => void;
   /** To be called when there is another editor. */
   begin: () => void;
 };
-
-const part = lazyPart(() => import("./check-marks.ts"));
 
 /** By then whoever types has paused. */
 const CHECK_AFTER_MS = 400;
@@ -38,7 +34,6 @@ export function useCheck(
   language: "sql" | "kql",
   database: string,
 ): Checking {
-  const { part: library } = usePart(part);
   const [asked, setAsked] = useState<CheckedText | undefined>();
   const [outcome, setOutcome] = useState<CheckOutcome | undefined>();
   const cancelWait = useRef<() => void>(() => undefined);
@@ -59,8 +54,7 @@ export function useCheck(
     setOutcome(undefined);
     touched(true);
   }, [touched]);
-  const extension = useMemo(() => library?.checkMarks(touched), [library, touched]);
-  useEffect(() => touched(true), [touched, library, language, database]);
+  useEffect(() => touched(true), [touched, language, database]);
   useEffect(() => () => cancelWait.current(), []);
   useEffect(() => {
     if (asked === undefined) return;
@@ -76,13 +70,10 @@ export function useCheck(
   }, [asked]);
   const isCurrent = asked !== undefined && outcome?.of === asked;
   useEffect(() => {
-    if (outcome === undefined) {
-      if (editor.current !== undefined && editor.current !== null) library?.mark(editor.current.view, []);
-    } else if (isCurrent) {
-      library?.mark(outcome.of.editor.view, outcome.kind === "checked" ? outcome.problems : []);
-    }
-  }, [library, editor, outcome, isCurrent]);
-  return { outcome, isCurrent, retry: () => setAsked((now) => now && { ...now }), extension, begin };
+    if (outcome === undefined) editor.current?.mark([]);
+    else if (isCurrent) outcome.of.editor.mark(outcome.kind === "checked" ? outcome.problems : []);
+  }, [editor, outcome, isCurrent]);
+  return { outcome, isCurrent, retry: () => setAsked((now) => now && { ...now }), touched, begin };
 }
 
 function textOf(editor: EditorHandle, language: "sql" | "kql", database: string): CheckedText | undefined {
