@@ -116,6 +116,62 @@ describe("completion", () => {
   });
 });
 
+describe("completion in large tables", () => {
+  const columns = Array.from({ length: 2_000 }, (_, i) => ({
+    name: `column_${i}`,
+    type: i % 2 === 0 ? "long" : "string",
+  }));
+  const WIDE = { name: "wide", columns: [...columns, { name: "two words", type: "int" }] };
+  const OTHER = { name: "other", columns: [...columns.slice(0, 20), { name: "elsewhere", type: "int" }] };
+
+  beforeAll(() => {
+    analysis.setTables(3, ["wide", "other"]);
+    analysis.addColumns(3, [WIDE, OTHER]);
+  });
+
+  const columnsOf = (text: string) => {
+    const { options, typed, isWhole } = analysis.complete({ text, schema: 3, isScript: false }, text.length);
+    return { typed, isWhole, names: options.filter(({ kind }) => kind === "column").map(({ label }) => label) };
+  };
+
+  test("columns that fit what is typed are offered, and all of them if it says so", () => {
+    const found = columnsOf("wide | where column_5 == 1 and column_199");
+    expect(found).toMatchObject({ typed: "column_199", isWhole: true });
+    const expected = ["column_199", ...Array.from({ length: 10 }, (_, i) => `column_199${i}`)];
+    expect(found.names).toEqual(expect.arrayContaining(expected));
+    expect(found.names.length).toBeLessThan(200);
+    expect(columnsOf("wide | where ").isWhole).toBe(false);
+    expect(columnsOf("wide | where tw")).toMatchObject({ isWhole: true, names: ["two words"] });
+  });
+
+  test.each([
+    ["wide | extend twice = column_7 * 2 | where tw", ["twice"]],
+    ["wide | project column_7, column_8 | where column_", ["column_7", "column_8"]],
+    ["wide | project-away column_1* | where column_19", []],
+    ["wide | project-rename other_7 = column_7 | where other", ["other_7"]],
+    ["wide | summarize count() by column_1234 | where c", ["column_1234", "count_"]],
+    ["wide | join kind=inner other on column_3 | where column_42", ["column_42"]],
+    ["wide | join kind=inner other on column_3 | where column_1_", []],
+    ["wide | join kind=inner other on column_3 | where column_121", ["column_121"]],
+    ["wide | join kind=inner other on column_3 | where elsew", ["elsewhere"]],
+    ["union wide, other | where elsew", ["elsewhere"]],
+    ["wide | where ['two words'] > 1 | project ['two words'] | where two", ["two words"]],
+  ])("%s: as in a table of few", (text, expected) => {
+    const { names, typed = "" } = columnsOf(text);
+    const fits = names.filter((name) => name.startsWith(typed));
+    expect(fits).toEqual(expect.arrayContaining(expected));
+    if (expected.length === 0) expect(fits).toEqual([]);
+  });
+
+  test("what is wrong is found among all of them", () => {
+    expect(
+      analysis.problems({ text: "wide | where column_1999 == 'a' and column_2000 == 1", schema: 3, isScript: false }),
+    ).toMatchObject([
+      { message: "The name 'column_2000' does not refer to any known column, table, variable or function." },
+    ]);
+  });
+});
+
 describe("marks", () => {
   test("syntax is an error; what does not fit the tables is a warning, and nothing where they are not known", () => {
     const severities = (text: string, schema: number) =>

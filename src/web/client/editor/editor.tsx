@@ -19,7 +19,7 @@ export type EditorProps = Omit<EditorSettings, "parent" | "text"> & {
 };
 
 const part = lazyPart(() => import("./code-mirror.ts"));
-const kqlPart = lazyPart(async () => (await import("./kql/kql-support.ts")).kqlSupport);
+const kqlPart = lazyPart(() => import("./kql/kql-support.ts"));
 
 /**
  * A text editor with the colours of the theme. Mod-Enter runs, Escape cancels; Tab leaves it, as everywhere (indent with
@@ -31,10 +31,13 @@ export function Editor(props: EditorProps): JSX.Element {
   const { part: support } = usePart(kqlPart, isKql);
   // Whoever types at once does so before that part is there.
   const isEdited = useRef(false);
+  const context = useRef({ tables, isScript });
+  context.current = { tables, isScript };
   const extensions = useMemo(() => {
-    const service = isKql && support !== undefined ? [support({ tables, isScript }, () => isEdited.current)] : [];
+    const of = () => context.current;
+    const service = isKql && support !== undefined ? [support.kqlSupport(of, () => isEdited.current)] : [];
     return given.extensions === undefined ? service : [...service, given.extensions];
-  }, [isKql, support, tables, isScript, given.extensions]);
+  }, [isKql, support, given.extensions]);
   const settings = { ...given, extensions };
   const { part: library, hasFailed } = usePart(part);
   const place = useRef<HTMLDivElement>(null);
@@ -69,6 +72,9 @@ export function Editor(props: EditorProps): JSX.Element {
   useEffect(() => {
     editor.current?.configure({ language, extensions, isReadOnly });
   }, [language, extensions, isReadOnly]);
+  useEffect(() => {
+    if (isKql && editor.current !== undefined) support?.readAgain(editor.current.view);
+  }, [isKql, support, tables, isScript]);
   if (hasFailed) return <PartFailed />;
   return (
     <div class={`editor${ownClass === undefined ? "" : ` ${ownClass}`}`} ref={place}>

@@ -1,10 +1,12 @@
 import { kqlLibrary, listed } from "./kql-library.ts";
+import { narrow } from "./kql-narrowing.ts";
 import { partAt, partsOf } from "./kql-parts.ts";
 import {
   UNKNOWN_TABLES,
   type KqlAnswers,
   type KqlCompletion,
   type KqlCompletionKind,
+  type KqlCompletions,
   type KqlProblem,
   type KqlTable,
   type KqlText,
@@ -22,7 +24,13 @@ type Globals = Kusto.Language.GlobalState;
 type Diagnostic = Kusto.Language.Diagnostic;
 type Node = Kusto.Language.Syntax.SyntaxElement;
 type Analysis = { code: Kusto.Language.KustoCode; service: Kusto.Language.Editor.KustoCodeService };
-type Schema = { names: readonly string[]; tables: Map<string, Kusto.Language.Symbols.TableSymbol>; globals?: Globals };
+type TableSymbol = Kusto.Language.Symbols.TableSymbol;
+type Schema = {
+  names: readonly string[];
+  columns: Map<string, KqlTable>;
+  tables: Map<string, TableSymbol>;
+  globals?: Globals;
+};
 
 /** Of texts that were analysed: a completion, the marks and what is under the pointer are asked of the same. */
 const KEPT_ANALYSES = 8;
@@ -32,20 +40,22 @@ const MAX_DEPTH = 500;
 
 /** Texts in KQL, read by the language service against the tables of their databases. One for a worker. */
 export class KqlAnalysis {
-  readonly #schemas = new Map<number, Schema>([[UNKNOWN_TABLES, { names: [], tables: new Map() }]]);
+  readonly #schemas = new Map<number, Schema>([[UNKNOWN_TABLES, schemaOf([])]]);
   readonly #kept = new Map<string, Analysis | undefined>();
 
   /** All tables of a database by their names. Until its columns are told, any column of a table may be meant. */
   setTables(schema: number, names: readonly string[]): void {
-    this.#schemas.set(schema, { names, tables: new Map() });
+    this.#schemas.set(schema, schemaOf(names));
     this.#kept.clear();
   }
 
   /** The columns of some of these tables. */
   addColumns(schema: number, tables: readonly KqlTable[]): void {
-    const known = this.#schemas.get(schema);
-    if (known === undefined) throw new Error(`the tables of schema ${schema} were not told`);
-    for (const table of tables) known.tables.set(table.name, tableSymbol(table));
+    const known = this.#schemaOf(schema);
+    for (const table of tables) {
+      known.columns.set(table.name, table);
+      known.tables.set(table.name, tableSymbol(table));
+    }
     delete known.globals;
     this.#kept.clear();
   }
@@ -59,33 +69,35 @@ export class KqlAnalysis {
   complete(text: KqlText, at: number): KqlAnswers["complete"] {
     const part = partAt(partsOf(text.text, text.isScript), at);
     const place = at - part.from;
-    const found = this.#completionsOf(text.schema, part.text, place);
-    const [word = ""] = /[a-z_]+$/i.exec(part.text.slice(0, place)) ?? [];
+    const before = part.text.slice(0, place);
+    const [typed = ""] = /[\p{L}_][\p{L}\p{N}_]*$/u.exec(before) ?? [];
+    const { analysis, isWhole } = this.#analysisFor(text.schema, part.text, typed);
+    const found = completionsOf(analysis(part.text), place);
+    const [word = ""] = /[a-z_]+$/i.exec(before) ?? [];
     const { from, to, options } =
       found.options.length > 0 || word === ""
         ? found
         : // The beginning of a name may be a word of the language, `in` of `inside`, behind which other things stand.
-          this.#completionsOf(
-            text.schema,
-            part.text.slice(0, place - word.length) + "_".repeat(word.length) + part.text.slice(place),
+          completionsOf(
+            analysis(before.slice(0, place - word.length) + "_".repeat(word.length) + part.text.slice(place)),
             place,
           );
-    return { from: part.from + from, to: part.from + to, options };
+    return { from: part.from + from, to: part.from + to, options, ...(isWhole !== undefined && { typed, isWhole }) };
   }
 
-  #completionsOf(schema: number, text: string, at: number): KqlAnswers["complete"] {
-    const { Editor } = kqlLibrary();
-    const options = Editor.CompletionOptions.Default?.WithAutoAppendWhitespace(false)
-      ?.WithIncludePunctuationOnlySyntax(false)
-      ?.WithEnableParameterInjection(false);
-    const info = this.#analysisOf(schema, text)?.service.GetCompletionItems(at, options ?? null);
-    if (info === null || info === undefined) return { from: at, to: at, options: [] };
-    const items = listed<Kusto.Language.Editor.CompletionItem>(info.Items);
-    return {
-      from: info.EditStart,
-      to: info.EditStart + info.EditLength,
-      options: items.flatMap((item) => completionOf(item) ?? []),
-    };
+  /** What reads texts like this one for a list of completions; `isWhole` where large tables are narrowed for it. */
+  #analysisFor(
+    schema: number,
+    text: string,
+    typed: string,
+  ): { analysis: (text: string) => Analysis | undefined; isWhole?: boolean } {
+    const known = this.#schemaOf(schema);
+    const narrowing = narrow([...known.columns.values()], text, typed);
+    if (narrowing === undefined) return { analysis: (one) => this.#analysisOf(schema, one) };
+    const { tables, isWhole } = narrowing;
+    let globals: Globals | undefined;
+    const made = () => (globals ??= globalsOf(known, new Map(tables.map((table) => [table.name, tableSymbol(table)]))));
+    return { analysis: (one) => (isReadable(one) ? analyse(made(), one) : undefined), isWhole };
   }
 
   /** What the server would refuse of each query of the text. */
@@ -136,30 +148,61 @@ export class KqlAnalysis {
   #analysisOf(schema: number, text: string): Analysis | undefined {
     const key = `${schema} ${text}`;
     if (this.#kept.has(key)) return this.#kept.get(key);
-    const made = isReadable(text) ? this.#analyse(schema, text) : undefined;
+    const made = isReadable(text) ? analyse(this.#globalsOf(schema), text) : undefined;
     this.#kept.set(key, made);
     for (const old of [...this.#kept.keys()].slice(0, -KEPT_ANALYSES)) this.#kept.delete(old);
     return made;
   }
 
-  #analyse(schema: number, text: string): Analysis | undefined {
-    const { KustoCode, Editor } = kqlLibrary();
-    const code = KustoCode.ParseAndAnalyze(text, this.#globalsOf(schema));
-    return code === null ? undefined : { code, service: new Editor.KustoCodeService.ctor(code) };
-  }
-
   #globalsOf(schema: number): Globals {
-    const { Symbols } = kqlLibrary();
-    const known = this.#schemas.get(schema);
-    if (known === undefined) throw new Error(`the tables of schema ${schema} were not told`);
-    known.globals ??= withDatabase(
-      new Symbols.DatabaseSymbol.ctor(
-        "engine",
-        known.names.map((name) => known.tables.get(name) ?? openTable(name)),
-      ),
-    );
+    const known = this.#schemaOf(schema);
+    known.globals ??= globalsOf(known, new Map());
     return known.globals;
   }
+
+  #schemaOf(schema: number): Schema {
+    const known = this.#schemas.get(schema);
+    if (known === undefined) throw new Error(`the tables of schema ${schema} were not told`);
+    return known;
+  }
+}
+
+function schemaOf(names: readonly string[]): Schema {
+  return { names, columns: new Map(), tables: new Map() };
+}
+
+/** The language over the tables of a database, some of which are to have other columns. */
+function globalsOf({ names, tables }: Schema, others: ReadonlyMap<string, TableSymbol>): Globals {
+  const symbolOf = (name: string): TableSymbol => {
+    const other = others.get(name);
+    if (other !== undefined) return other;
+    // Until its columns are told, a table may have any.
+    const symbol = tables.get(name) ?? openTable(name);
+    tables.set(name, symbol);
+    return symbol;
+  };
+  return withDatabase(new (kqlLibrary().Symbols.DatabaseSymbol.ctor)("engine", names.map(symbolOf)));
+}
+
+function analyse(globals: Globals, text: string): Analysis | undefined {
+  const { KustoCode, Editor } = kqlLibrary();
+  const code = KustoCode.ParseAndAnalyze(text, globals);
+  return code === null ? undefined : { code, service: new Editor.KustoCodeService.ctor(code) };
+}
+
+function completionsOf(analysis: Analysis | undefined, at: number): Pick<KqlCompletions, "from" | "to" | "options"> {
+  const options = kqlLibrary()
+    .Editor.CompletionOptions.Default?.WithAutoAppendWhitespace(false)
+    ?.WithIncludePunctuationOnlySyntax(false)
+    ?.WithEnableParameterInjection(false);
+  const info = analysis?.service.GetCompletionItems(at, options ?? null);
+  if (info === null || info === undefined) return { from: at, to: at, options: [] };
+  const items = listed<Kusto.Language.Editor.CompletionItem>(info.Items);
+  return {
+    from: info.EditStart,
+    to: info.EditStart + info.EditLength,
+    options: items.flatMap((item) => completionOf(item) ?? []),
+  };
 }
 
 /** What the service says of a text that it fails to analyse, without a place. */

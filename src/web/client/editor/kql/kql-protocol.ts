@@ -57,7 +57,15 @@ export type KqlCompletionKind =
   | "type"
   | "chart";
 
-export type KqlCompletions = { from: number; to: number; options: KqlCompletion[] };
+export type KqlCompletions = {
+  from: number;
+  to: number;
+  options: KqlCompletion[];
+  /** Of large tables only columns are offered that fit this; undefined where all are. */
+  typed?: string;
+  /** Whether all that fit it are offered. */
+  isWhole?: boolean;
+};
 
 /**
  * What is wrong with a part of the text: an error of its syntax, or a warning that its names and types do not fit the

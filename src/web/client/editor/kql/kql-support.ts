@@ -1,16 +1,17 @@
 import {
   autocompletion,
+  completionStatus,
   pickedCompletion,
   startCompletion,
   type Completion,
   type CompletionContext,
   type CompletionResult,
 } from "@codemirror/autocomplete";
-import type { Extension } from "@codemirror/state";
+import { StateEffect, type Extension } from "@codemirror/state";
 import { hoverTooltip, ViewPlugin, type EditorView, type Tooltip, type ViewUpdate } from "@codemirror/view";
 import { clock } from "../../base/clock.ts";
 import { showProblems } from "../problems.ts";
-import type { KqlCompletion } from "./kql-protocol.ts";
+import type { KqlCompletion, KqlCompletions } from "./kql-protocol.ts";
 import { kqlService, type KqlContext } from "./kql-service.ts";
 
 /** Marks come when somebody stops typing. */
@@ -18,23 +19,36 @@ const PAUSE_MS = 400;
 /** Longer texts are edited without help: each analysis reads all of the text. */
 const LONGEST_TEXT = 50_000;
 
+/** The service reads beside the page, so nothing is gained by waiting for the next key; the editor's own pause is 100 ms. */
+const TYPING_PAUSE_MS = 20;
+
+/** What the text is read against is another. */
+const contextChanged = StateEffect.define();
+
 /**
- * Completion, marks and descriptions of names in a text in KQL. The service is loaded when the text is first edited, at
- * once where it was edited before this.
+ * Completion, marks and descriptions of names in a text in KQL, read against what `context` gives. The service is loaded
+ * when the text is first edited, at once where it was edited before this.
  */
-export function kqlSupport(context: KqlContext, isEdited: () => boolean): Extension {
+export function kqlSupport(context: () => KqlContext, isEdited: () => boolean): Extension {
   return [
     autocompletion({
-      override: [(at) => complete(at, context)],
+      override: [(at) => complete(at, context())],
       icons: false,
       maxRenderedOptions: 100,
+      activateOnTypingDelay: TYPING_PAUSE_MS,
     }),
-    hoverTooltip((view, pos) => describe(view, pos, context)),
+    hoverTooltip((view, pos) => describe(view, pos, context())),
     ViewPlugin.define((view) => {
       if (isEdited() && view.state.doc.length <= LONGEST_TEXT) kqlService.start();
       return new Marks(view, context);
     }),
   ];
+}
+
+/** To be called when `context` gives another: marks and an open list are made anew, one that was asked for before as well. */
+export function readAgain(view: EditorView): void {
+  view.dispatch({ effects: contextChanged.of(null) });
+  if (completionStatus(view.state) !== null) startCompletion(view);
 }
 
 async function complete(at: CompletionContext, context: KqlContext): Promise<CompletionResult | null> {
@@ -50,8 +64,15 @@ async function complete(at: CompletionContext, context: KqlContext): Promise<Com
     from: Math.min(found.from, pos),
     to: Math.max(found.to, pos),
     options: found.options.map(optionOf),
-    validFor: isOperator ? /^[a-z-]*$/ : /^[\p{L}_][\p{L}\p{N}_]*$/u,
+    ...validityOf(found, isOperator ? /^[a-z-]*$/ : /^[\p{L}_][\p{L}\p{N}_]*$/u),
   };
+}
+
+/** For how long the list serves while more is typed. */
+function validityOf({ typed, isWhole }: KqlCompletions, form: RegExp): Pick<CompletionResult, "validFor"> {
+  if (typed === undefined) return { validFor: form };
+  if (isWhole !== true) return {};
+  return { validFor: (text) => text.startsWith(typed) && form.test(text) };
 }
 
 function optionOf(option: KqlCompletion): Completion {
@@ -112,12 +133,12 @@ async function describe(view: EditorView, pos: number, context: KqlContext): Pro
 /** Marks what is wrong when the text has rested for a moment. */
 class Marks {
   readonly #view: EditorView;
-  readonly #context: KqlContext;
+  readonly #context: () => KqlContext;
   readonly #endReady: () => void;
   #cancel: () => void = () => {};
   #isGone = false;
 
-  constructor(view: EditorView, context: KqlContext) {
+  constructor(view: EditorView, context: () => KqlContext) {
     this.#view = view;
     this.#context = context;
     // A text that was not edited is marked as well, once the service is there for another reason.
@@ -125,10 +146,9 @@ class Marks {
     if (kqlService.isReady) this.#later();
   }
 
-  update({ docChanged, state }: ViewUpdate): void {
-    if (!docChanged) return;
-    if (state.doc.length <= LONGEST_TEXT) kqlService.start();
-    this.#later();
+  update({ docChanged, state, transactions }: ViewUpdate): void {
+    if (docChanged && state.doc.length <= LONGEST_TEXT) kqlService.start();
+    if (docChanged || transactions.some(({ effects }) => effects.some((one) => one.is(contextChanged)))) this.#later();
   }
 
   destroy(): void {
@@ -145,7 +165,7 @@ class Marks {
   async #mark(): Promise<void> {
     const { doc } = this.#view.state;
     const isRead = kqlService.isReady && doc.length <= LONGEST_TEXT;
-    const found = isRead ? await kqlService.ask({ kind: "problems", text: doc.toString() }, this.#context) : [];
+    const found = isRead ? await kqlService.ask({ kind: "problems", text: doc.toString() }, this.#context()) : [];
     if (this.#isGone || !this.#view.state.doc.eq(doc)) return;
     showProblems(this.#view, "service", found ?? []);
   }
