@@ -56,7 +56,9 @@ const get = (params: Record<string, string>, asked: Asked = {}): Promise<Respons
   ask(`/v1/query?${new URLSearchParams(params).toString()}`, asked);
 
 describe("an engine without databases", () => {
-  test("answers what it is asked about itself, and nothing else", async () => {
+  test("answers what it is asked about itself and what needs no table, and nothing else", async () => {
+    expect(await rowsOf("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+    expect(await rowsOf("print one = 1", { headers: { "Content-Type": "application/x-kql" } })).toEqual([{ one: 1 }]);
     expect(await rowsOf("SELECT count(*) AS n FROM system.tables")).toEqual([{ n: 0 }]);
     expect(await rowsOf("SELECT count(*) AS n FROM system.queries, system.snapshots")).toHaveLength(1);
     expect(await rowsOf("FROM information_schema.schemata")).toEqual([]);
@@ -64,7 +66,7 @@ describe("an engine without databases", () => {
     expect(await rowsOf("SHOW DATABASES")).toEqual([]);
     expect(await rowsOf("SHOW TABLES")).toEqual([]);
     for (const [sql, database] of [
-      ["SELECT 1", "default"],
+      ["SELECT 1", "nowhere"],
       ["FROM events", "default"],
       ["FROM system.tables", "nowhere"],
       ["SHOW TABLES", "nowhere"],

@@ -22,7 +22,8 @@ export async function resolveTables(catalog: Catalog, request: Asker, needs: Nee
   const own = needs.tables.filter(({ database }) => database === undefined);
   const names = own.map(({ name }) => name);
   const resolution = await catalog.resolve(request.database, names);
-  if (resolution === undefined && (own.length > 0 || !mayBeAbsent(request, needs))) {
+  // A query without own tables asks for nothing that only a database has.
+  if (resolution === undefined && (own.length > 0 || !isImpliedDatabase(request.database))) {
     throw await databaseNotFound(catalog, request);
   }
   const head = resolution?.head ?? (await catalog.head());
@@ -49,11 +50,6 @@ async function foreignTable(catalog: Catalog, { caller }: Asker, need: NeededTab
 /** Whether it is the database that is meant where none is named: before its first row nobody made it. */
 export function isImpliedDatabase(name: string): boolean {
   return foldName(name) === "default";
-}
-
-/** Whether the query asks for nothing that only a database has: the system's tables, lists, tables of other databases. */
-function mayBeAbsent({ database }: Asker, { tables, system, listings }: Needs): boolean {
-  return isImpliedDatabase(database) && tables.length + system.length + listings.length > 0;
 }
 
 /** The names that a listing has for the caller. */

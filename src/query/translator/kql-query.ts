@@ -9,6 +9,7 @@ import type { QueryRequest } from "../contract/query.ts";
 import type { TableShape } from "../contract/tables.ts";
 import { TOO_DEEP, type KqlRequest, type KqlTranslation } from "../kql/contract.ts";
 import { databaseNotFound } from "../../auth/name-not-found.ts";
+import { isImpliedDatabase } from "../resolve/resolve-tables.ts";
 import { KqlRefusal, type TextBounds, type Translator } from "./translator.ts";
 
 /** What a KQL query is translated with. */
@@ -123,7 +124,10 @@ async function tablesFor(
   { names, needsAllTables }: { names: readonly string[]; needsAllTables: boolean },
 ): Promise<Pick<KqlRequest, "tables" | "tableNames">> {
   const resolution = await catalog.resolve(database, needsAllTables ? [] : names);
-  if (resolution === undefined) throw await databaseNotFound(catalog, { caller, database });
+  if (resolution === undefined) {
+    if (names.length > 0 || !isImpliedDatabase(database)) throw await databaseNotFound(catalog, { caller, database });
+    return { tables: [], tableNames: [] };
+  }
   const found = resolution.tables.flatMap((table) => table ?? []);
   const isEach = found.length === names.length && names.every((name) => found.some((table) => table.name === name));
   if (isEach && !needsAllTables) return { tables: found.map(shapeOf), tableNames: found.map(({ name }) => name) };
