@@ -208,8 +208,13 @@ describe("queries that run", () => {
     socket.write(`${[...head, `Content-Length: ${body.length}`].join("\r\n")}\r\n\r\n${body}`);
     socket.pause();
     await eventually(() => isIn("stream", id));
-    expect((await end(id)).status).toBe(204);
-    expect(await (await ask(`/v1/queries/${id}`)).json()).toMatchObject({ state: "ended", outcome: "cancelled" });
+    expect((await end(id, ADMIN)).status).toBe(204);
+    const expected = { state: "ended", outcome: "cancelled", ended_by: expect.stringMatching(/./) as unknown };
+    const record = (await (await ask(`/v1/queries/${id}`)).json()) as Query;
+    expect(record).toMatchObject(expected);
+    expect(record["ended_by"]).not.toBe(record["subject"]);
+    const kept = { body: `SELECT ended_by FROM system.queries WHERE query_id = '${id}'` };
+    expect(await (await ask("/v1/query", kept)).text()).toContain(JSON.stringify(record["ended_by"]));
     // Read on, it is torn.
     let received = "";
     socket.on("data", (piece: Buffer) => (received = received.slice(-5) + piece.toString("latin1").slice(-5)));

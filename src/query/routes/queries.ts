@@ -35,6 +35,8 @@ const queryBody = z.object({
     .nullable()
     .describe("Of one that runs: `queue`, `translate`, `parse`, `plan`, `fetch`, `scan`, `stream`."),
   outcome: z.string().describe("`running`, `ok` once the answer is there, or the code of the error."),
+  // A node of an earlier release does not say it.
+  ended_by: z.string().nullable().default(null).describe("Who ended it by its id; null where nobody did."),
   started_at: z.string(),
   elapsed_ms: z.number().describe("Until now, or until the answer could begin."),
   stages_ms: z.record(z.string(), z.number()).describe("Of the stages that are over."),
@@ -185,6 +187,7 @@ function bodiesOf({ nodes }: QueryDeps, caller: Call["caller"], states: readonly
     state: runs ? "running" : "ended",
     stage: stage ?? null,
     outcome: record.outcome,
+    ended_by: record.endedBy ?? null,
     started_at: timeOf(record.startedAtMs),
     elapsed_ms: elapsedMs,
     stages_ms: record.stagesMs,

@@ -29,6 +29,8 @@ export type QueryRecord = {
   readonly language: string;
   /** `running`, `ok`, or the code of the error. */
   outcome: string;
+  /** Who ended it by its id; undefined where nobody did. */
+  endedBy?: string;
   /** Milliseconds in each stage that is over. */
   readonly stagesMs: Partial<Record<QueryStage, number>>;
   /** From the start until the answer could begin; undefined while it runs. */
@@ -196,7 +198,9 @@ export class QueryLog {
   end(asker: Asker, id: string, reason: EngineError): QueryRecord | undefined {
     const state = this.state(asker, id);
     if (state === undefined || !state.isRunning) return undefined;
-    this.#running.get(keyOf(state.record.owner, id))?.end(reason);
+    const running = this.#running.get(keyOf(state.record.owner, id));
+    if (running !== undefined) running.trace.ender ??= asker.subject;
+    running?.end(reason);
     return state.record;
   }
 
@@ -273,6 +277,8 @@ type Fate = {
 class Trace implements QueryTrace {
   readonly #options: QueryLogOptions;
   readonly record: QueryRecord;
+  /** Who has asked for its end. */
+  ender: string | undefined;
   readonly #fate: Fate;
   readonly #startedMs: number;
   #stage: QueryStage | undefined = "queue";
@@ -326,6 +332,7 @@ class Trace implements QueryTrace {
     this.#figures = undefined;
     this.record.totalMs = nowMs - this.#startedMs;
     this.record.outcome = outcome;
+    this.#noteEnder();
     this.#stage = error === undefined ? "stream" : undefined;
     if (outcome !== "too_many_requests") this.#keepOnce();
     if (error !== undefined) this.#fate.gone();
@@ -335,8 +342,14 @@ class Trace implements QueryTrace {
   streamed(error?: unknown): void {
     if (this.#stage !== "stream") return;
     if (error !== undefined) this.record.outcome = outcomeOf(error);
+    this.#noteEnder();
     this.#leave();
     this.#fate.gone();
+  }
+
+  /** One that was over by itself in that moment is not ended by anybody. */
+  #noteEnder(): void {
+    if (this.ender !== undefined && this.record.outcome === "cancelled") this.record.endedBy = this.ender;
   }
 
   #keepOnce(): void {

@@ -261,5 +261,6 @@ function queryRow(record: QueryRecord): SystemRow {
     ...Object.fromEntries(stages.map((stage) => [`${stage}_ms`, stagesMs[stage]])),
     query_id: record.id,
     memory_bytes: record.memoryBytes,
+    ended_by: record.endedBy,
   };
 }

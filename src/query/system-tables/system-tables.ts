@@ -95,6 +95,8 @@ const OWN_TABLES = {
     // As clients name it, and the routes about running queries.
     ...texts("query_id"),
     ...longs("memory_bytes"),
+    // Who ended it by that id.
+    ...texts("ended_by"),
   ],
   "system.staged": [
     // `pending` or `damaged`.

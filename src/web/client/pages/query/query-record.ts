@@ -17,6 +17,7 @@ export type QueryRecord = {
   state: "running" | "ended";
   stage: string | null;
   outcome: string;
+  ended_by: string | null;
   elapsed_ms: number;
   /** Of the stages that are over. */
   stages_ms: Readonly<Record<string, number>>;

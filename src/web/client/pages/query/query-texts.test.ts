@@ -102,6 +102,7 @@ const record = (part: Partial<QueryRecord>): QueryRecord => ({
   state: "running",
   stage: "scan",
   outcome: "running",
+  ended_by: null,
   elapsed_ms: 1,
   stages_ms: {},
   percent: null,

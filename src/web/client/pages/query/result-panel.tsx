@@ -130,7 +130,8 @@ function Rows({ current, onRetry }: { current: ResultOfRun; onRetry: () => void 
 /** An answer that has begun cannot say any more that somebody ended its query: the server's record can. */
 function explained(error: ApiError, record: QueryRecord | undefined): ApiError {
   if (error.code !== "broken_off" || record?.outcome !== "cancelled") return error;
-  const message = "the query was ended while its rows were arriving. Those received so far are below";
+  const ender = record.ended_by === null ? "" : ` by ${JSON.stringify(record.ended_by)}`;
+  const message = `the query was ended${ender} while its rows were arriving. Those received so far are below`;
   return new ApiError(error.status, { ...error.details, code: "cancelled", message }, { cause: error });
 }
 
