@@ -175,8 +175,12 @@ describe.skipIf(lacks("PostgreSQL"))("queries of several servers", () => {
           VALUES ('${id}', '${name}', 'query', '0', 1000, 0, 0, 1, 'http://127.0.0.1:${port}')`,
       );
     await insert("elsewhere", "another-machine");
-    expect((await listed(one)).silent).toMatchObject([
+    expect((await listed(one, ADMIN)).silent).toMatchObject([
       { id: "elsewhere", reason: expect.stringContaining("ADVERTISE") as unknown },
+    ]);
+    // Where servers are is not for everybody.
+    expect((await listed(one, BOB)).silent).toEqual([
+      { id: "elsewhere", name: "another-machine", reason: "it did not answer" },
     ]);
     expect(seen).toEqual([]);
     await databases.query(catalogUrl, "DELETE FROM engine.servers WHERE id = 'elsewhere'");

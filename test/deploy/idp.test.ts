@@ -254,7 +254,7 @@ describe("a failure is a sentence, an exit code, and no deployment", () => {
   };
   const cases: Case[] = [
     ["refused consent", answers((state) => ({ state, error: "access_denied" })), 4, "consent was refused"],
-    ["an error code with an escape", answers((state) => ({ state, error: "\u001b[2J" })), 4, "(unknown error)"],
+    ["an error code with an escape", answers((state) => ({ state, error: "\u001b[2J" })), 4, "(unknown_error)"],
     ["a wrong state", answers(() => ({ state: "x".repeat(43), code: "code-1" })), 4, "wrong state"],
     ["no state", answers(() => ({ code: "code-1" })), 4, "wrong state"],
     ["no code", answers((state) => ({ state })), 4, "without a code"],

@@ -377,7 +377,9 @@ describe.skipIf(lacks !== undefined)(`the query page${lacks === undefined ? "" :
     for (const id of ids) await endQuery(engine.url, id);
     way.resume();
     const ended = page.getByRole("alert");
-    await ended.getByText('the query was ended by "anonymous" while its rows were arriving', { exact: false }).waitFor();
+    await ended
+      .getByText('the query was ended by "anonymous" while its rows were arriving', { exact: false })
+      .waitFor();
     await page.getByRole("gridcell", { name: "0", exact: true }).waitFor();
   });
 

@@ -2,6 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import type { Configuration, CustomFetchOptions } from "openid-client";
 import { z } from "zod";
 import { newSecret } from "../../auth/secrets.ts";
+import { boundedCode } from "../../auth/web/fetch-within.ts";
 import { openInBrowser } from "../../client/browser.ts";
 import type { CliContext } from "../../client/context.ts";
 import { CliError, EXIT } from "../../client/failure.ts";
@@ -139,11 +140,6 @@ async function fetchToken(clock: Clock, url: string, { method, headers, body }: 
     `the provider's token endpoint sent no token (status ${status})${hint}`,
     status === 401 || status === 403 ? EXIT.auth : EXIT.failed,
   );
-}
-
-/** What may be shown of an error code that came from outside. */
-function boundedCode(code: string): string {
-  return /^[A-Za-z0-9_.-]{1,64}$/.test(code) ? code : "unknown error";
 }
 
 function isEqual(a: string, b: string): boolean {

@@ -53,7 +53,7 @@ const queryBody = z.object({
 
 type QueryBody = z.output<typeof queryBody>;
 
-const silentNode = node.extend({ reason: z.string() });
+const silentNode = node.extend({ reason: z.string().describe("To admins, also where it was looked for.") });
 
 const queriesBody = z.object({
   queries: z.array(queryBody).describe("Those that run, the oldest first; then the others, the newest first."),
@@ -97,7 +97,7 @@ export const listQueriesRoute = defineRoute({
     const { caller } = call;
     const own = bodiesOf(deps, caller, deps.running.states(caller));
     const others = only === SELF ? NOBODY : await askOthers(deps, call, "GET", `/v1/queries?${filtersOf(call.query)}`);
-    const heard = readAll(others, queriesBody);
+    const heard = readAll(others, queriesBody, caller);
     const all = [...own, ...heard.answers.flatMap(({ queries }) => queries)].filter(
       (query) =>
         (scope === "all" || query.is_own) &&
@@ -128,7 +128,11 @@ export const getQueryRoute = defineRoute({
     const own = state === undefined ? [] : bodiesOf(deps, caller, [state]);
     if (call.query.node === SELF || state?.isRunning === true)
       return jsonResponse(200, own[0] ?? refuse(params.id, []));
-    const heard = readAll(await askOthers(deps, call, "GET", `/v1/queries/${params.id}?node=${SELF}`), queryBody);
+    const heard = readAll(
+      await askOthers(deps, call, "GET", `/v1/queries/${params.id}?node=${SELF}`),
+      queryBody,
+      caller,
+    );
     const all = [...own, ...heard.answers];
     const found = all.find((query) => query.is_own && query.state === "running") ?? all.find(isRunning) ?? all[0];
     return jsonResponse(200, found ?? refuse(params.id, heard.silent));
@@ -158,7 +162,7 @@ export const endQueryRoute = defineRoute({
     if (isKnown || answers.some((answer) => answer.kind === "answered" && answer.status === 204)) {
       return { status: 204, headers: {} };
     }
-    return refuse(params.id, silentOf(answers));
+    return refuse(params.id, silentOf(answers, caller));
   },
 });
 
@@ -250,6 +254,7 @@ async function askOthers(
 function readAll<T>(
   answers: readonly NodeAnswer[],
   schema: z.ZodType<T>,
+  caller: Call["caller"],
 ): { answers: T[]; silent: z.output<typeof silentNode>[] } {
   const read: T[] = [];
   for (const answer of answers) {
@@ -258,7 +263,7 @@ function readAll<T>(
       if (parsed !== undefined) read.push(parsed);
     }
   }
-  return { answers: read, silent: silentOf(answers) };
+  return { answers: read, silent: silentOf(answers, caller) };
 }
 
 function parsedAs<T>(schema: z.ZodType<T>, text: string): T | undefined {
@@ -270,11 +275,14 @@ function parsedAs<T>(schema: z.ZodType<T>, text: string): T | undefined {
   }
 }
 
-/** Those that did not answer, or otherwise than a node does that knows the route: one of an earlier version, or not ours. */
-function silentOf(answers: readonly NodeAnswer[]): z.output<typeof silentNode>[] {
+/**
+ * Those that did not answer, or otherwise than a node does that knows the route: one of an earlier version, or not ours. A
+ * reason may have an address inside of the cluster, which only its admins are told.
+ */
+function silentOf(answers: readonly NodeAnswer[], { role }: Call["caller"]): z.output<typeof silentNode>[] {
   return answers.flatMap((answer) => {
     const { id, name } = answer;
-    if (answer.kind === "silent") return [{ id, name, reason: answer.reason }];
+    if (answer.kind === "silent") return [{ id, name, reason: role === "admin" ? answer.reason : "it did not answer" }];
     return [200, 204, 404].includes(answer.status) ? [] : [{ id, name, reason: `it answered ${answer.status}` }];
   });
 }
