@@ -6,7 +6,7 @@ import { execFileSync } from "node:child_process";
 import { statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { chromium, type Browser, type Page } from "playwright-core";
-import { chromiumProgram } from "../src/core/capabilities.test-kit.ts";
+import { chromiumLaunch } from "../src/core/capabilities.test-kit.ts";
 import { systemClock } from "../src/core/clock.ts";
 import { packText } from "../src/web/client/base/packed-text.ts";
 import { ingest } from "../test/support/client.ts";
@@ -164,10 +164,7 @@ async function takeAll(browser: Browser, url: string, board: string): Promise<vo
 
 const { home, remove } = await temporaryHome();
 const engine = await startEngine({ home, env: { ENGINE_AUTH_TOKENS: `${TOKEN}:admin`, ENGINE_WEB: "on" } });
-const browser = await chromium.launch({
-  executablePath: chromiumProgram(),
-  args: ["--no-sandbox", "--disable-gpu"],
-});
+const browser = await chromium.launch(chromiumLaunch());
 try {
   await takeAll(browser, engine.url, await fill(engine.url));
 } finally {

@@ -1,12 +1,12 @@
 import { chromium, type Browser, type Page } from "playwright-core";
-import { chromiumProgram } from "../../src/core/capabilities.test-kit.ts";
+import { chromiumLaunch } from "../../src/core/capabilities.test-kit.ts";
 
 /** What the pages of a benchmark are opened in: the same window for all of them. */
 export const WINDOW = { viewport: { width: 1_400, height: 900 } };
 
 /** The browser that is installed; throws where there is none. */
 export async function openBrowser(): Promise<Browser> {
-  return await chromium.launch({ executablePath: chromiumProgram(), args: ["--no-sandbox", "--disable-gpu"] });
+  return await chromium.launch(chromiumLaunch());
 }
 
 /** Works with a page of its own, which is closed afterwards. */

@@ -1,18 +1,14 @@
 import axe from "axe-core";
 import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
 import { expect } from "vitest";
-import { chromiumProgram } from "../../src/core/capabilities.test-kit.ts";
+import { chromiumLaunch } from "../../src/core/capabilities.test-kit.ts";
 
 /**
  * A real browser (Debian's chromium) at a real server. Whatever a page does, it may not ask another host, break its own
  * policy, write an error to the console or throw: `end` checks that of every page that was opened.
  */
 export async function startBrowser(): Promise<Browser> {
-  return await chromium.launch({
-    executablePath: chromiumProgram(),
-    // As root there is no sandbox, and the machine has no graphics.
-    args: ["--no-sandbox", "--disable-gpu"],
-  });
+  return await chromium.launch(chromiumLaunch());
 }
 
 export type Look = { scheme: "light" | "dark"; width: number };
