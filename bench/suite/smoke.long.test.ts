@@ -81,7 +81,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "start/serve": ["--idleMs", "500"],
 };
 
-/** Whose rounds take seconds: one shows what this file is for, and the others show that rounds can follow each other. */
+/** Their rounds take seconds, so they run one. The other benchmarks show that rounds can follow each other. */
 const ONE_ROUND = new Set([
   "agent/dream",
   "catalog/planning",
