@@ -44,7 +44,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "load/kafka": ["--messages", "5000", "--partitions", "2", "--batchSize", "500"],
   "load/overload": ["--seconds", "2", "--capacity", "1", "--bytes", "65536", "--connections", "64"],
   "load/profile": ["--seconds", "1", "--processes", "1"],
-  "load/second-opinion": ["--seconds", "1"],
+  "load/second-opinion": ["--seconds", "0.3"],
   "load/until-parquet": ["--rows", "2000", "--warmUpMs", "100", "--chdb", "false"],
   "memory/build": ["--memories", "500", "--edges", "2000"],
   "memory/import": ["--memories", "200", "--edges", "400", "--dimensions", "8"],
