@@ -1,12 +1,19 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { main } from "../main.ts";
 import { readFiles } from "../report/files.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
 import { CURVE_NAMES } from "./registry.ts";
+
+// The machine is measured once for all: that takes two seconds.
+vi.mock(import("../suite/probe.ts"), async (original) => {
+  const { probeMachine } = await original();
+  let machine: ReturnType<typeof probeMachine> | undefined;
+  return { probeMachine: (folder) => (machine ??= probeMachine(folder)) };
+});
 
 /** Every curve with its few sizes: that it runs and what it writes, not how it grows. */
 keepPrinted();

@@ -60,7 +60,7 @@ export const benchmark = defineBenchmark({
     "(Crowd) its rate is lower. It keeps a rate by bursts at the begin of each second, so its waits at a fixed rate " +
     "(FixedWait) are those of a burst; ours are of even arrivals.",
   options: z.strictObject({
-    seconds: z.coerce.number().int().positive().default(3).describe("for each of nine runs in a round and side"),
+    seconds: z.coerce.number().positive().default(3).describe("for each of nine runs in a round and side"),
   }),
   measures: Object.assign({}, ...ROUTE_NAMES.map(measuresOf)) as ReturnType<typeof measuresOf>,
   rounds: 5,

@@ -11,11 +11,11 @@ import { runBenchmark, type RunOptions } from "./run.ts";
 /** Runs a benchmark, prints what came of it, and writes its file. */
 export async function measured(
   benchmark: Benchmark,
-  { rounds, seed, out, options }: Flags,
+  { rounds, warmsUp, seed, out, options }: Flags,
   { revision, signal }: Pick<RunOptions, "revision" | "signal">,
 ): Promise<Result> {
   const result = await withTemporaryFolder((folder) =>
-    runBenchmark(benchmark, { options, rounds, seed, folder, revision, signal }),
+    runBenchmark(benchmark, { options, rounds, warmsUp, seed, folder, revision, signal }),
   );
   printResult(result);
   const path = join(out, `${benchmark.name.replace("/", "-")}-${result.startedAt.replaceAll(":", "")}.json`);

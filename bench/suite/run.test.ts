@@ -54,10 +54,12 @@ const run = (
   benchmark: Benchmark,
   options: Record<string, string> = {},
   signal: AbortSignal = new AbortController().signal,
+  warmsUp = true,
 ) =>
   runBenchmark(benchmark, {
     options,
     rounds: undefined,
+    warmsUp,
     seed: 5,
     folder,
     revision: { commit: null, isClean: false },
@@ -99,6 +101,14 @@ describe("a run", () => {
     const open = async () => ({ sides, close: async () => void closed++ });
     await expect(run(asking(sides, { open }), {}, stop.signal)).rejects.toThrow("stopped");
     expect([rounds, closed]).toEqual([1, 1]);
+  });
+
+  test("without a warm-up is no result", async () => {
+    let rounds = 0;
+    const side: Side = { name: "ours", round: async () => ({ speed: ++rounds }) };
+    const result = await run(asking([side]), {}, undefined, false);
+    expect([rounds, result.rounds.length]).toEqual([6, 6]);
+    expect(result.noise.problems).toContain("no round warmed up");
   });
 
   test("says when a side differs too much from itself", async () => {
@@ -231,6 +241,7 @@ describe("the command line", () => {
     [["run", "kernel/nothing"], /^there is no benchmark kernel\/nothing; there are agent\/ask, /],
     [["run", "kernel/otlp", "--rounds"], /^--rounds is no option with a value/],
     [["run", "kernel/otlp", "--rounds", "0"], /^--rounds takes a positive whole number, not 0/],
+    [["run", "kernel/otlp", "--warmUpRounds", "2"], /^--warmUpRounds takes 0 or 1, not 2/],
     [["run", "kernel/otlp", "--records", "-1"], /^kernel\/otlp: --records: /],
   ])("refuses %j in a sentence", async (args, message) => {
     await expect(main(args)).rejects.toThrow(message);

@@ -22,6 +22,8 @@ export type RunOptions = {
   /** As texts, by name; what is not given has its default. */
   options: Readonly<Record<string, string>>;
   rounds: number | undefined;
+  /** Whether a round goes before those that count, as it must for figures. */
+  warmsUp: boolean;
   seed: number;
   /** An empty folder, which is removed by the caller. */
   folder: string;
@@ -45,7 +47,7 @@ export async function runBenchmark(benchmark: Benchmark, run: RunOptions): Promi
   try {
     await checkAnswers(opened.sides);
     const rounds: Record<string, SideRound>[] = [];
-    await oneRound(benchmark, opened, { round: 0, signal });
+    if (run.warmsUp) await oneRound(benchmark, opened, { round: 0, signal });
     opened.marks?.();
     const watch = new Watch();
     for (let round = 1; round <= count; round++) {
@@ -69,7 +71,7 @@ export async function runBenchmark(benchmark: Benchmark, run: RunOptions): Promi
       rounds,
       summary,
       marks: [...new Set(opened.marks?.())],
-      noise: noiseIn(benchmark, { rounds, ours, seed, load }),
+      noise: noiseIn(benchmark, { rounds, ours, seed, load, warmsUp: run.warmsUp }),
     };
   } finally {
     await opened.close?.();
@@ -193,7 +195,7 @@ function valuesOf(rounds: Measured["rounds"], side: string, measure: string): nu
 
 function noiseIn(
   benchmark: Benchmark,
-  { rounds, ours, seed, load }: Measured & { load: ForeignLoad },
+  { rounds, ours, seed, load, warmsUp }: Measured & { load: ForeignLoad; warmsUp: boolean },
 ): Result["noise"] {
   const entries = Object.keys(benchmark.measures).map((measure): [string, Interval | null] => [
     measure,
@@ -204,5 +206,6 @@ function noiseIn(
     return width > EFFECT ? [`${measure} of two rounds differs from itself by ${percent(width)}`] : [];
   });
   problems.push(...loadProblems(load));
+  if (!warmsUp) problems.push("no round warmed up");
   return { byMeasure: Object.fromEntries(entries), ...load, problems };
 }

@@ -7,10 +7,19 @@ export async function delay(ms: number): Promise<void> {
   await after(ms);
 }
 
-/** Resolves when `holds` does; rejects after `timeoutMs`. Most of it is for a machine that is busy with other tests. */
+const SHORTEST_PAUSE_MS = 5;
+const LONGEST_PAUSE_MS = 50;
+
+/**
+ * Resolves when `holds` does; rejects after `timeoutMs`. Most of it is for a machine that is busy with other tests. It asks
+ * less often the longer it waits: every 5 ms a server that is asked takes most of a processor.
+ */
 export async function eventually(holds: () => boolean | Promise<boolean>, timeoutMs = 60_000): Promise<void> {
-  for (const untilMs = performance.now() + timeoutMs; !(await holds()); await delay(5)) {
-    if (performance.now() > untilMs) throw new Error(`not true within ${timeoutMs} ms: ${holds.toString()}`);
+  const startedMs = performance.now();
+  while (!(await holds())) {
+    const waitedMs = performance.now() - startedMs;
+    if (waitedMs > timeoutMs) throw new Error(`not true within ${timeoutMs} ms: ${holds.toString()}`);
+    await delay(Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, waitedMs / 20)));
   }
 }
 

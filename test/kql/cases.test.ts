@@ -1,7 +1,6 @@
 import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ingest, type ErrorBody } from "../support/client.ts";
-import { lendSnapshot } from "../../src/query/translator/translator.test-kit.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 import { CASE_FILES } from "./all-cases.test-kit.ts";
 import type { KqlCase, KqlValue } from "./cases.test-kit.ts";
@@ -21,7 +20,6 @@ const waiting: (() => void)[] = [];
 beforeAll(async () => {
   const { home, remove } = await temporaryHome();
   removeHome = remove;
-  await lendSnapshot(home);
   engine = await startEngine({ home, env: { ENGINE_KQL_WARM: "true", ENGINE_QUERY_SLOW_MS: "0" } });
   await ingest(
     engine.url,

@@ -6,7 +6,6 @@ import { runChild, runOnTerminal } from "../../src/cli/cli.test-kit.ts";
 import { PtyCommand } from "../../src/cli/pty.test-kit.ts";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { ingest } from "../support/client.ts";
-import { lendSnapshot } from "../../src/query/translator/translator.test-kit.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 
 /** `engine kql`, against a server in a process of its own. */
@@ -18,7 +17,6 @@ const folder = mkdtempSync(join(tmpdir(), "engine-kql-command-"));
 beforeAll(async () => {
   const { home, remove } = await temporaryHome();
   removeHome = remove;
-  await lendSnapshot(home);
   engine = await startEngine({ home, env: { ENGINE_KQL_WARM: "true" } });
   env = { ENGINE_SERVER_URL: engine.url, ENGINE_HOME: home };
   await ingest(engine.url, "events", '{"at":"2024-05-01T12:00:00Z","label":"a"}');

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
-import { chainedLets, lendSnapshot } from "../../src/query/translator/translator.test-kit.ts";
+import { chainedLets } from "../../src/query/translator/translator.test-kit.ts";
 import { signalProcess } from "../../src/core/signals.test-kit.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 import { ingest, query, type ErrorBody } from "../support/client.ts";
@@ -29,7 +29,6 @@ const ODD = [
 beforeAll(async () => {
   const { home, remove } = await temporaryHome();
   removeHome = remove;
-  await lendSnapshot(home);
   engine = await startEngine({ home, env: { ENGINE_KQL_WARM: "true" } });
   await ingest(engine.url, "events", '{"at":"2024-05-01T12:00:00Z","label":"a"}');
   const odd = Object.fromEntries(ODD.map((name, i) => [name, `v${i}`]));
@@ -140,7 +139,6 @@ test.skipIf(lacks("ps"))(
   "the translator starts with the server where that is asked for, and ends with it",
   async () => {
     const { home, remove } = await temporaryHome();
-    await lendSnapshot(home);
     const other = await startEngine({ home, env: { ENGINE_KQL_WARM: "true" } });
     await eventually(() => translators(other).length === 1);
     const [pid] = translators(other);

@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { tableFromIPC } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { loadDuckDb, quoteText, runSql } from "../../src/io/duckdb/duckdb.ts";
-import { lendSnapshot } from "../../src/query/translator/translator.test-kit.ts";
 import { ingest, query, rowsOf, type ErrorBody } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 
@@ -16,7 +15,6 @@ const folder = mkdtempSync(join(tmpdir(), "engine-kql-query-"));
 beforeAll(async () => {
   const { home, remove } = await temporaryHome();
   removeHome = remove;
-  await lendSnapshot(home);
   engine = await startEngine({ home, env: { ENGINE_QUERY_WALL_MS: "60000" } });
   await ingest(engine.url, "events", '{"at":"2024-05-01T12:00:00.123456789Z","label":"a","props":{"n":[1]}}');
   await ingest(engine.url, "requests", '{"at":"2024-05-01T12:00:00Z","label":"b"}', { "X-Database": "logs" });

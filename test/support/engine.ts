@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { endsWithThisProcess } from "../../src/core/child-processes.test-kit.ts";
+import { lendSnapshot } from "../../src/query/translator/shared-snapshot.test-kit.ts";
 import { removeUnmounted } from "../../src/sandbox/runtime/removal.test-kit.ts";
 
 /** A real server in a process of its own, on a free port and a temporary home; what whole-system tests talk to. */
@@ -48,6 +49,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     "--addr",
     `${options.host ?? "127.0.0.1"}:${options.port ?? 0}`,
   ];
+  const isThisNode = options.prefix === undefined && options.program === undefined;
+  if (isThisNode) lendSnapshot(options.home);
   // The default port is one for the whole machine, and many servers run at a time.
   const env = { ...cleanEnv(), ENGINE_HOME: options.home, ENGINE_GRPC_ADDR: "off", ...options.env };
   const child = endsWithThisProcess(spawn(command, args, { env, stdio: ["ignore", "pipe", "pipe"] }));

@@ -7,9 +7,11 @@ const RESULTS = IS_RELEASE ? "bench-results" : join(REPOSITORY, ".cache", "bench
 
 export type Flags = {
   rounds: number | undefined;
+  /** Whether a round goes before those that count. */
+  warmsUp: boolean;
   seed: number;
   out: string;
-  /** What is neither of these: options of the benchmark, which checks them. */
+  /** What is none of these: options of the benchmark, which checks them. */
   options: Readonly<Record<string, string>>;
 };
 
@@ -28,9 +30,10 @@ export function valuesByFlag(words: readonly string[]): Map<string, string[]> {
 /** What `run` and its like take. Of a flag that is given twice the last value counts. */
 export function flagsOf(values: ReadonlyMap<string, readonly string[]>): Flags {
   const last = [...values].map(([name, each]) => [name, each.at(-1) ?? ""] as const);
-  const { rounds, seed, out, ...options }: Record<string, string> = Object.fromEntries(last);
+  const { rounds, warmUpRounds = "1", seed, out, ...options }: Record<string, string> = Object.fromEntries(last);
   return {
     rounds: rounds === undefined ? undefined : countIn("rounds", rounds),
+    warmsUp: warmsUpFor(warmUpRounds),
     seed: seed === undefined ? Date.now() % 1_000_000_007 : countIn("seed", seed),
     out: out ?? RESULTS,
     options,
@@ -43,6 +46,11 @@ export function flagsWithoutOptions(command: string, words: readonly string[]): 
   const [unknown] = Object.keys(flags.options);
   if (unknown !== undefined) throw new UsageError(`${command} takes no --${unknown}`);
   return flags;
+}
+
+function warmsUpFor(text: string): boolean {
+  if (text !== "0" && text !== "1") throw new UsageError(`--warmUpRounds takes 0 or 1, not ${text}`);
+  return text === "1";
 }
 
 function countIn(name: string, text: string): number {

@@ -5,7 +5,7 @@ import { flagsOf, valuesByFlag } from "./flags.ts";
 
 export function runOf(registry: Registry): Command {
   return {
-    usage: "NAME [--rounds N] [--seed N] [--out FOLDER] [--OPTION VALUE]…",
+    usage: "NAME [--rounds N] [--warmUpRounds 0] [--seed N] [--out FOLDER] [--OPTION VALUE]…",
     doc: "measures one benchmark, or all of a group, and writes a file of each",
     run: async ([name, ...words], signal) => {
       if (name === undefined) throw new UsageError("run takes the name of a benchmark or of a group");

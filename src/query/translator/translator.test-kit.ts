@@ -1,14 +1,13 @@
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { systemClock } from "../../core/clock.ts";
 import { silentLog } from "../../core/log.ts";
 import { createMetrics, type Metrics } from "../../core/metrics.ts";
 import type { Confinement } from "../../io/confinement/confinement.ts";
 import { openConfinement } from "../../io/confinement/open-confinement.ts";
 import type { KqlRequest } from "../kql/contract.ts";
-import { StartupSnapshot } from "./startup-snapshot.ts";
+import { SHARED_SNAPSHOTS } from "./shared-snapshot.test-kit.ts";
 import { createTranslator, type Translator, type TranslatorOptions } from "./translator.ts";
 
 /** A translator for tests: a real process, in a folder that goes with it. */
@@ -20,22 +19,6 @@ export type TranslatorHarness = {
 };
 
 const MIB = 1024 * 1024;
-
-/** Start-up snapshots that tests share: with one a process starts in a tenth of the time. */
-const SHARED_SNAPSHOTS = fileURLToPath(new URL("../../../node_modules/.cache/kql", import.meta.url));
-
-/** Sees that there is a start-up snapshot for the translators of tests, and gives its path. */
-export async function buildSharedSnapshot(): Promise<string> {
-  const snapshot = new StartupSnapshot({ folder: SHARED_SNAPSHOTS, log: silentLog, clock: systemClock });
-  if ((await snapshot.find()) === undefined) await snapshot.build();
-  return (await snapshot.find()) ?? "";
-}
-
-/** Gives a server that is not started yet the start-up snapshot that tests share. */
-export async function lendSnapshot(home: string): Promise<void> {
-  const path = await buildSharedSnapshot();
-  cpSync(path, join(home, "cache", "kql", basename(path)));
-}
 
 /** That of this machine, tried once. */
 const confinement: Confinement = await openConfinement({ log: silentLog, tempDir: tmpdir() });

@@ -1,19 +1,13 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { EngineError } from "../../core/errors.ts";
 import { silentLog } from "../../core/log.ts";
 import { openConfinement } from "../../io/confinement/open-confinement.ts";
 import { signalProcess } from "../../core/signals.test-kit.ts";
 import { eventually } from "../../core/waiting.test-kit.ts";
-import {
-  buildSharedSnapshot,
-  chainedLets,
-  createTranslatorHarness,
-  kqlRequest,
-  type TranslatorHarness,
-} from "./translator.test-kit.ts";
+import { chainedLets, createTranslatorHarness, kqlRequest, type TranslatorHarness } from "./translator.test-kit.ts";
 import type { TextBounds, Translator, TranslatorOptions } from "./translator.ts";
 
 const MIB = 1024 * 1024;
@@ -21,10 +15,6 @@ const MIB = 1024 * 1024;
 const SLOW = chainedLets(1_000);
 
 let harness: TranslatorHarness;
-
-beforeAll(async () => {
-  await buildSharedSnapshot();
-}, 120_000);
 
 afterEach(async () => harness.close());
 
