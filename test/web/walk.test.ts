@@ -6,7 +6,7 @@ import { lacking } from "../../src/core/capabilities.test-kit.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 import { checkAccessible, checkFits, startBrowser, visit, type Visit } from "./browser.test-kit.ts";
 
-const lacks = lacking("chromium");
+const lacks = lacking("chromium", "curl");
 const WRITER = "a-token-that-writes";
 const READER = "a-token-that-only-reads";
 
