@@ -152,6 +152,8 @@ async function takeAll(browser: Browser, url: string, board: string): Promise<vo
     await page.getByRole("textbox", { name: "Token" }).fill(TOKEN);
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Overview" }).waitFor();
+    // Open when it is first seen, which is now: closed in the picture.
+    await page.getByRole("heading", { name: "Not set up" }).waitFor();
     for (const { name, path, ready } of await pictures(board)) {
       await page.goto("about:blank");
       await page.goto(path);

@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import { build, type Plugin } from "vite";
 import { NONCE_MARK } from "../../src/web/serve/files.ts";
+import { chartLanguage } from "./chart-language.ts";
 import { kqlService } from "./kql-service.ts";
 
 /** The sources of the pages, in the checkout. */
@@ -42,7 +43,7 @@ export async function buildWeb(repository: string, folder: string): Promise<WebB
       // The worker of KQL takes most of the time, which is no news.
       rolldownOptions: { checks: { pluginTimings: false } },
     },
-    plugins: [collectModules(modules)],
+    plugins: [chartLanguage(), collectModules(modules)],
     // Workers are built one by one, with plugins of their own.
     worker: { plugins: () => [kqlService(), collectModules(modules)] },
   });

@@ -79,6 +79,10 @@ const CAPABILITIES = {
     remedy: "apt-get install --no-install-recommends chromium",
   },
   firefox: { isThere: () => has("firefox-esr"), remedy: "apt-get install --no-install-recommends firefox-esr" },
+  webkit: {
+    isThere: () => has("WebKitWebDriver") && has("Xvfb") && miniBrowser() !== undefined,
+    remedy: "apt-get install --no-install-recommends webkit2gtk-driver xvfb",
+  },
   minisign: { isThere: () => has("minisign"), remedy: "apt-get install minisign" },
 } as const satisfies Record<string, Capability>;
 
@@ -119,6 +123,11 @@ function chromiumProgram(): string {
 export function chromiumLaunch(): { executablePath: string; args: string[] } {
   const without = "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup";
   return { executablePath: chromiumProgram(), args: ["--no-sandbox", "--disable-gpu", without] };
+}
+
+/** The browser of WebKitGTK that its driver starts, in the folder of the newest version. */
+export function miniBrowser(): string | undefined {
+  return globSync("/usr/lib/*/webkit2gtk-4.*/MiniBrowser").toSorted().at(-1);
 }
 
 /** Whether a program is on the path, or where Debian keeps those of root. */

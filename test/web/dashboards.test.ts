@@ -179,8 +179,9 @@ describe.skipIf(lacks !== undefined)(`dashboards in a browser${lacks === undefin
     expect(await page.locator(".variable-problem").count()).toBe(0);
   });
 
-  test("charts write their times in UTC", async () => {
-    const text = "SELECT TIMESTAMPTZ '2026-01-01 12:00:00Z' AS at, 1 AS one, 2 AS two";
+  test("charts write their times in UTC and in 24 hours", async () => {
+    const text =
+      "SELECT TIMESTAMPTZ '2026-01-01 13:00:00Z' + n * INTERVAL 1 HOUR AS at, 1 AS one, 2 AS two FROM range(12) t(n)";
     const { id } = await send("POST", DASHBOARDS, {
       name: "Zones",
       panels: [panel("bar", "Chart", 0, query(text))],
@@ -189,10 +190,22 @@ describe.skipIf(lacks !== undefined)(`dashboards in a browser${lacks === undefin
     const { page, context } = opened;
     const session = await context.newCDPSession(page);
     await session.send("Emulation.setTimezoneOverride", { timezoneId: "Asia/Tokyo" });
+    // What is on the axes is drawn.
+    await page.addInitScript(`
+      window.drawnTexts = [];
+      const { fillText } = CanvasRenderingContext2D.prototype;
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+        window.drawnTexts.push(text);
+        return fillText.call(this, text, ...place);
+      };
+    `);
     await page.goto(`/ui/dashboards/${String(id)}`);
     await page.locator(".panel .u-over").hover();
     const legend = page.locator(".panel .u-legend");
-    await expect.poll(() => legend.textContent()).toContain("2026-01-01 12:00pm");
+    await expect.poll(() => legend.textContent()).toMatch(/Time \(UTC\)2026-01-01 (1[3-9]|2[0-3]):00:00/);
+    const drawn = await page.evaluate<string[]>("window.drawnTexts");
+    expect(drawn).toEqual(expect.arrayContaining(["14:00", "2026-01-01", "01-02"]));
+    expect(drawn.filter((one) => /[ap]m$/i.test(one))).toEqual([]);
   });
 
   test("a panel is moved by keys and saved; a second page hears that it is behind", async () => {

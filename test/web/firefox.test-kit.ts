@@ -5,24 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { WebSocket } from "ws";
 import { endsWithThisProcess } from "../../src/core/child-processes.test-kit.ts";
-
-/** Debian's Firefox, driven by WebDriver BiDi: playwright drives only a Firefox of its own. */
-export type Firefox = {
-  goto: (url: string) => Promise<void>;
-  /** The value of an expression: a text, a number, a boolean, or nothing. */
-  evaluate: (expression: string) => Promise<unknown>;
-  /** Types what is one key for each character; `ENTER` and the like are among them. */
-  type: (text: string) => Promise<void>;
-  /** With the key Control held. */
-  pressWithControl: (key: string) => Promise<void>;
-  /** What pages wrote to the console as errors, or threw. */
-  problems: readonly string[];
-  stop: () => Promise<void>;
-};
-
-/** Keys without a character, as WebDriver names them. */
-export const ENTER = "\uE006";
-const CONTROL = "\uE009";
+import { CONTROL, pressed, type DrivenBrowser } from "./smoke.test-kit.ts";
 
 /** It would otherwise ask its maker's servers for settings. */
 const PREFERENCES = `
@@ -34,7 +17,8 @@ user_pref("datareporting.policy.dataSubmissionEnabled", false);
 
 type Message = { id?: number; result?: unknown; error?: string; message?: string; method?: string; params?: unknown };
 
-export async function startFirefox(): Promise<Firefox> {
+/** Debian's Firefox, driven by WebDriver BiDi: playwright drives only a Firefox of its own. */
+export async function startFirefox(): Promise<DrivenBrowser> {
   const profile = await mkdtemp(join(tmpdir(), "engine-firefox-"));
   await writeFile(join(profile, "user.js"), PREFERENCES);
   const args = ["--headless", "--no-remote", "--profile", profile, "--remote-debugging-port", "0"];
@@ -56,12 +40,8 @@ export async function startFirefox(): Promise<Firefox> {
   const act = async (actions: object[]): Promise<void> => {
     await send("input.performActions", { context, actions: [{ type: "key", id: "keys", actions }] });
   };
-  const pressed = (key: string): object[] => [
-    { type: "keyDown", value: key },
-    { type: "keyUp", value: key },
-  ];
   return {
-    problems,
+    problems: () => Promise.resolve(problems),
     goto: async (url) => void (await send("browsingContext.navigate", { context, url, wait: "complete" })),
     evaluate: async (expression) => {
       const answer = await send("script.evaluate", { expression, target: { context }, awaitPromise: true });

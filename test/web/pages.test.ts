@@ -353,8 +353,8 @@ describe.skipIf(lacks !== undefined)(`pages in a browser${lacks === undefined ? 
       "Dashboards",
       "Refresh",
       "Tables of default",
+      "events",
       "Tables of logs",
-      expect.any(String),
     ]);
     // What has the focus is seen to have it.
     await page.keyboard.press("Shift+Tab");

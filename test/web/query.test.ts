@@ -118,6 +118,16 @@ async function cells({ page }: Visit, row: number): Promise<(string | null)[]> {
   return await all.allTextContents();
 }
 
+/** On a telephone what is not done with every query is in a menu. */
+async function useTool(page: Page, name: string, { width }: Look): Promise<void> {
+  if (width > 800) return await page.getByRole("button", { name }).click();
+  await page.getByRole("button", { name: "More", exact: true }).click();
+  await page.getByRole("menuitem", { name }).waitFor();
+  await checkAccessible(page);
+  await checkFits(page);
+  await page.getByRole("menuitem", { name }).click();
+}
+
 describe.skipIf(lacks !== undefined)(`the query page${lacks === undefined ? "" : `: ${lacks}`}`, () => {
   beforeAll(async () => {
     browser = await startBrowser();
@@ -162,10 +172,25 @@ describe.skipIf(lacks !== undefined)(`the query page${lacks === undefined ? "" :
       await page.getByRole("tab", { name: "Chart" }).click();
       await page.getByRole("img", { name: "n over n" }).or(page.getByText("Nothing to draw")).waitFor();
       await checkAccessible(page);
-      await page.getByRole("button", { name: "Explain" }).click();
+      await useTool(page, "Explain", look);
       await page.getByRole("region", { name: "Plan" }).getByText("What it reads").waitFor();
       await checkAccessible(page);
     });
+  });
+
+  test("on a telephone the editor, what runs it and the rows are on the first screen", async () => {
+    const opened = await open({ width: 360 });
+    const { page } = opened;
+    await run(opened, "SELECT level FROM events ORDER BY 1");
+    // Above what leads to the other pages.
+    const { y: bottom = 0 } = (await page.getByRole("navigation", { name: "Pages" }).boundingBox()) ?? {};
+    const { y = 0, height = 0 } = (await page.getByRole("gridcell", { name: "info" }).first().boundingBox()) ?? {};
+    expect(y).toBeGreaterThan(0);
+    expect(y + height).toBeLessThan(bottom);
+    expect(await page.getByRole("navigation", { name: "Tables of default" }).count()).toBe(0);
+    await useTool(page, "Tables", { scheme: "light", width: 360 });
+    await page.getByRole("navigation", { name: "Tables of default" }).waitFor();
+    await useTool(page, "1,000 rows", { scheme: "light", width: 360 });
   });
 
   describe.each(LOOKS)("$scheme, $width wide", (look) => {
@@ -180,7 +205,7 @@ describe.skipIf(lacks !== undefined)(`the query page${lacks === undefined ? "" :
       await page.getByText(/^Scanning/).waitFor();
       await page.getByText("Would read no extents").waitFor();
       await checkAccessible(page);
-      await page.getByRole("button", { name: "Running queries" }).click();
+      await useTool(page, "Running queries", look);
       const panel = page.getByRole("dialog", { name: "Queries" });
       await panel.getByText("anonymous (you)").waitFor();
       await checkAccessible(page);

@@ -33,10 +33,18 @@ async function through(
 ): Promise<Uint8Array<ArrayBuffer>> {
   const pieces: Uint8Array[] = [];
   let length = 0;
-  for await (const piece of new Blob([bytes]).stream().pipeThrough(stream) as unknown as AsyncIterable<Uint8Array>) {
-    length += piece.length;
-    if (length > maxBytes) throw new RangeError("the text is too long");
-    pieces.push(piece);
+  // Safari cannot iterate over a stream.
+  const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      length += value.length;
+      if (length > maxBytes) throw new RangeError("the text is too long");
+      pieces.push(value);
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
   }
   const joined = new Uint8Array(length);
   let at = 0;

@@ -1,4 +1,5 @@
 import uPlot from "uplot";
+import { formatMoment } from "../time/time-range.ts";
 import "uplot/dist/uPlot.min.css";
 
 /**
@@ -38,9 +39,29 @@ export type ChartHandle = {
 
 const SERIES_COLOURS = 8;
 
+const DAY_SECONDS = 86_400;
+/**
+ * How times stand on the axis, by the least distance of two in seconds: each as the first text, with another line below
+ * the first of all, of a year, of a day and of a minute. Written as everywhere on the pages, in 24 hours.
+ */
+const TIME_TEXTS = [
+  [365 * DAY_SECONDS, "{YYYY}", null, null, null, null, null, null, 1],
+  [28 * DAY_SECONDS, "{YYYY}-{MM}", null, null, null, null, null, null, 1],
+  [DAY_SECONDS, "{MM}-{DD}", "\n{YYYY}", null, null, null, null, null, 1],
+  [60, "{HH}:{mm}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
+  [1, "{HH}:{mm}:{ss}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
+  [0.001, "{ss}.{fff}", "\n{YYYY}-{MM}-{DD} {HH}:{mm}", null, "\n{MM}-{DD} {HH}:{mm}", null, "\n{HH}:{mm}", null, 1],
+] satisfies uPlot.Axis.Values;
+
+const NUMBER = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 6 });
+/** Room for `23:59:59`, and what keeps it from the next. */
+const TIME_SPACE_PX = 64;
+
 export function createChart(settings: ChartSettings): ChartHandle {
-  const { parent, data, series, look = "lines", isTime = true, unit, heightPx = 180, onRange } = settings;
+  const { parent, data, series, look = "lines", isTime = true, heightPx = 180, onRange } = settings;
+  const unit = settings.unit ?? ((value: number) => NUMBER.format(value));
   const { zone = "browser", isStacked = false } = settings;
+  const timeText = (seconds: number) => formatMoment(seconds * 1_000, zone);
   // What series hold themselves, for the legend.
   let own = data;
   const drawn = (next: ChartData) => aligned(isStacked ? stacked(next) : next);
@@ -70,10 +91,18 @@ export function createChart(settings: ChartSettings): ChartHandle {
         },
         y: { range: (_chart, min, max) => [Math.min(0, min), max <= 0 ? 1 : max * 1.08] },
       },
-      axes: [axis, { ...axis, size: 56, ...(unit !== undefined && { values: (_chart, ticks) => ticks.map(unit) }) }],
+      axes: [
+        isTime
+          ? { ...axis, space: TIME_SPACE_PX, values: TIME_TEXTS }
+          : { ...axis, values: (_chart, ticks) => ticks.map((tick) => NUMBER.format(tick)) },
+        { ...axis, size: 56, values: (_chart, ticks) => ticks.map(unit) },
+      ],
       ...(zone === "utc" && { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), "Etc/UTC") }),
       series: [
-        {},
+        {
+          ...(isTime && zone === "utc" && { label: "Time (UTC)" }),
+          value: (_chart: uPlot, x: number | null) => (x === null ? "" : isTime ? timeText(x) : NUMBER.format(x)),
+        },
         ...series.map(({ title, colour: chosen }, index): uPlot.Series => {
           const made = seriesOf(title, colour(chosen ?? `var(--series-${(index % SERIES_COLOURS) + 1})`), look);
           made.value = (_chart: uPlot, _drawn: number | null, at: number, row: number | null) =>
@@ -121,9 +150,8 @@ function widenedByHalf(x: readonly number[], min: number, max: number): [number,
   return [min - half, max + half];
 }
 
-function textOf(value: number | null | undefined, unit: ChartSettings["unit"]): string {
-  if (value === null || value === undefined) return "";
-  return unit === undefined ? String(value) : unit(value);
+function textOf(value: number | null | undefined, unit: (value: number) => string): string {
+  return value === null || value === undefined ? "" : unit(value);
 }
 
 function seriesOf(title: string, colour: string, look: "lines" | "areas" | "bars"): uPlot.Series {

@@ -88,6 +88,12 @@ export function formatMoment(ms: number, zone: Zone): string {
   return text.replace("T", " ").replace(/(?:\.000)?Z$/, "");
 }
 
+/** When something was done, to the second, where this browser is. */
+export function formatWhen(at: string): string {
+  const ms = Date.parse(at);
+  return Number.isNaN(ms) ? at : formatMoment(Math.floor(ms / 1_000) * 1_000, "browser");
+}
+
 /** The zone's name, for people. */
 export function zoneTitle(zone: Zone): string {
   return zone === "utc" ? "UTC" : `This browser's (${Intl.DateTimeFormat().resolvedOptions().timeZone})`;

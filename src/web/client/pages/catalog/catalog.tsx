@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { formatBytes, formatCount, plural } from "../../base/format.ts";
 import { choice, flag, text } from "../../base/params.ts";
-import { useDatabase } from "../../base/schema.ts";
+import { useDatabase, usePageAddress } from "../../base/schema.ts";
 import { useParams } from "../../base/use-params.ts";
 import { useQuery } from "../../base/use-query.ts";
 import { Button } from "../../components/button.tsx";
@@ -63,6 +63,7 @@ type TableListProps = { database: string; tables: readonly TableFacts[] };
 
 function TableList({ database, tables }: TableListProps): JSX.Element {
   const [{ find, sort, desc }, update] = useParams(PARAMS);
+  const addressOf = usePageAddress();
   const shown = useMemo(() => tablesOf(tables, find, sort, desc), [tables, find, sort, desc]);
   const sum = (count: (table: TableFacts) => number) => tables.reduce((total, table) => total + count(table), 0);
   const columns: readonly VirtualColumn<TableFacts>[] = [
@@ -105,7 +106,10 @@ function TableList({ database, tables }: TableListProps): JSX.Element {
           />
           {tables.length === 0 ? (
             <EmptyState icon="catalog" title={`The database ${database} has no tables`}>
-              <p>A table is made by the first rows that are sent to it.</p>
+              <p>
+                A table is made by the first rows that are sent to it: <a href={addressOf("")}>the overview</a> says
+                how.
+              </p>
             </EmptyState>
           ) : (
             <VirtualTable

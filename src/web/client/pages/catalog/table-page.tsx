@@ -2,9 +2,9 @@ import { useLocation } from "preact-iso";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { formatBytes, formatCount, formatDuration, plural } from "../../base/format.ts";
-import { packText } from "../../base/packed-text.ts";
 import { choice, text } from "../../base/params.ts";
 import { useMay } from "../../base/session.ts";
+import { useOpenQuery } from "../../base/use-open-query.ts";
 import { useParams } from "../../base/use-params.ts";
 import { useQuery } from "../../base/use-query.ts";
 import { Button } from "../../components/button.tsx";
@@ -95,14 +95,6 @@ function leadOf(facts: TableFacts | undefined, database: string): string {
   if (facts === undefined) return `Not in the database ${database} yet: the first rows make it.`;
   const { rows, bytes, extents, columns } = facts;
   return `${plural(rows, "row")}, ${formatBytes(bytes)} in ${plural(extents, "extent")}, ${plural(columns, "column")}.`;
-}
-
-/** To the query page, with a text. */
-function useOpenQuery(database: string): (text: string) => void {
-  const { route } = useLocation();
-  return (query) => {
-    void packText(query).then((packed) => route(`/ui/query?db=${encodeURIComponent(database)}#q=${packed}`));
-  };
 }
 
 function Facts({ database, facts }: { database: string; facts: TableFacts }): JSX.Element {

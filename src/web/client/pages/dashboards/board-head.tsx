@@ -1,6 +1,7 @@
 import { useLocation } from "preact-iso";
 import type { JSX } from "preact";
 import { toast } from "../../base/announce.ts";
+import { copyText } from "../../base/copy-text.ts";
 import { usePageAddress } from "../../base/schema.ts";
 import { useMay } from "../../base/session.ts";
 import { useMutation } from "../../base/use-query.ts";
@@ -73,6 +74,7 @@ export function BoardHead(props: BoardHeadProps): JSX.Element {
           label="More"
           items={[
             { id: "all", title: "All dashboards", run: () => route(addressOf("dashboards")) },
+            { id: "link", title: "Copy the link", icon: "copy", run: () => void copyLink(hasChanges) },
             { id: "versions", title: "Versions", run: () => onOpen("versions") },
             {
               id: "export",
@@ -96,4 +98,12 @@ export function BoardHead(props: BoardHeadProps): JSX.Element {
       {copy.error !== null && <ErrorBox title="The copy was not saved." error={copy.error} />}
     </>
   );
+}
+
+/** The address shows others what is seen here: range, variables and a panel that is shown alone, but not editing. */
+async function copyLink(hasChanges: boolean): Promise<void> {
+  const address = new URL(location.href);
+  address.searchParams.delete("edit");
+  if (!(await copyText(address.href))) return toast("The browser does not allow copying", "bad");
+  toast(hasChanges ? "The link is copied. It shows what is saved, without your changes" : "The link is copied", "good");
 }

@@ -4,6 +4,7 @@ import { Button } from "../../components/button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { ErrorBox } from "../../components/error-box.tsx";
 import { Spinner } from "../../components/spinner.tsx";
+import { formatWhen } from "../../time/time-range.ts";
 import { keyOf, readDashboard, saveDashboard } from "./dashboard-api.ts";
 import { differences, type Content, type Dashboard } from "./document.ts";
 import { DifferenceList } from "./versions-dialog.tsx";
@@ -59,8 +60,8 @@ export function ConflictDialog({ base, own, onReload, onSaved, onClose }: Confli
       {data !== undefined && (
         <>
           <p>
-            {data.updated_by} saved version {data.version} at {new Date(data.updated_at).toLocaleString()}. Your changes
-            began with version {base.version}. If you overwrite it, theirs stays among the versions.
+            {data.updated_by} saved version {data.version} at {formatWhen(data.updated_at)}. Your changes began with
+            version {base.version}. If you overwrite it, theirs stays among the versions.
           </p>
           <h3>What they changed</h3>
           <DifferenceList all={differences(base, data)} />

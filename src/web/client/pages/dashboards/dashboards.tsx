@@ -15,6 +15,7 @@ import { ErrorBox } from "../../components/error-box.tsx";
 import { Field } from "../../components/field.tsx";
 import { PageHead } from "../../components/page-head.tsx";
 import { Spinner } from "../../components/spinner.tsx";
+import { formatWhen } from "../../time/time-range.ts";
 import {
   createDashboard,
   deleteDashboard,
@@ -125,7 +126,7 @@ function columnsOf({ addressOf, onExport, onDelete }: Actions): readonly DataCol
     },
     { title: "Panels", isNumber: true, isMinor: true, cell: ({ panel_count }) => formatCount(panel_count) },
     { title: "Databases", isMinor: true, cell: ({ databases }) => <span class="mono">{databases.join(", ")}</span> },
-    { title: "Changed", isMinor: true, cell: ({ updated_at }) => new Date(updated_at).toLocaleString() },
+    { title: "Changed", isMinor: true, cell: ({ updated_at }) => formatWhen(updated_at) },
     { title: "By", isMinor: true, cell: ({ updated_by }) => updated_by },
     {
       title: "Actions",

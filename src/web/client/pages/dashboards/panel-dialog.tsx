@@ -87,13 +87,15 @@ function Queries({ queries, database, names, onChange }: QueriesProps): JSX.Elem
   return (
     <section class="stack" aria-label="Queries">
       <p class="field-hint">
-        In SQL <code>$from</code> and <code>$to</code> are the ends of the time range
-        {names.map((name) => (
+        In SQL <code>$from</code> and <code>$to</code> are the ends of the time range.
+        {names.length > 0 && " Variables: "}
+        {names.map((name, index) => (
           <span key={name}>
-            , <code>${name}</code>
+            {index > 0 && ", "}
+            <code>${name}</code>
           </span>
         ))}
-        {names.length > 0 && " variables"}. Values are sent beside the text, as literals.
+        {names.length > 0 && "."} Values are sent beside the text, as literals.
       </p>
       {queries.map((query, index) => (
         <div key={ids[index]} class="panel-query">

@@ -49,7 +49,7 @@ export function TimePicker(props: TimePickerProps): JSX.Element {
         isLabelHidden
         value={String(refreshSecs)}
         options={[
-          { value: "0", title: "Off" },
+          { value: "0", title: "No refresh" },
           ...choices.map((seconds) => ({ value: String(seconds), title: `Every ${spanInWords(seconds)}` })),
         ]}
         onChange={(seconds) => onRefreshSecs(Number(seconds))}

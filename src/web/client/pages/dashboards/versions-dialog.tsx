@@ -6,6 +6,7 @@ import { Button } from "../../components/button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { ErrorBox } from "../../components/error-box.tsx";
 import { Spinner } from "../../components/spinner.tsx";
+import { formatWhen } from "../../time/time-range.ts";
 import { keyOf, listVersions, readVersion, restoreVersion } from "./dashboard-api.ts";
 import { differences, type Dashboard } from "./document.ts";
 
@@ -35,7 +36,7 @@ export function VersionsDialog({ dashboard, hasDraft, onRestored, onClose }: Ver
           <li key={version}>
             <div class="version-line">
               <span>
-                <strong>Version {version}</strong> · {new Date(at).toLocaleString()} · {by}
+                <strong>Version {version}</strong> · {formatWhen(at)} · {by}
               </span>
               {version === current ? (
                 <span class="version-now">shown now</span>

@@ -1,12 +1,11 @@
-import { useLocation } from "preact-iso";
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { clock } from "../../base/clock.ts";
 import { useCommands } from "../../base/commands.ts";
 import { messageOf } from "../../base/log-fields.ts";
-import { packText } from "../../base/packed-text.ts";
 import { choice, flag, json, text } from "../../base/params.ts";
-import { useDatabase, useSchema, type Table } from "../../base/schema.ts";
+import { useDatabase, usePageAddress, useSchema, type Table } from "../../base/schema.ts";
+import { useOpenQuery } from "../../base/use-open-query.ts";
 import { useParams } from "../../base/use-params.ts";
 import { Button } from "../../components/button.tsx";
 import { Combobox } from "../../components/combobox.tsx";
@@ -109,12 +108,15 @@ type TableChoiceProps = { database: string; table: string; tables: readonly Tabl
 const MOST_OFFERED = 60;
 
 function TableChoice({ database, table, tables, onChoose }: TableChoiceProps): JSX.Element {
+  const addressOf = usePageAddress();
   if (tables.length === 0) {
     return (
       <>
         <PageHead title="Explore" />
         <EmptyState icon="explore" title={`The database ${database} has no tables`}>
-          <p>A table is made by the first rows that are sent to it: the overview says how.</p>
+          <p>
+            A table is made by the first rows that are sent to it: <a href={addressOf("")}>the overview</a> says how.
+          </p>
         </EmptyState>
       </>
     );
@@ -197,7 +199,11 @@ function Explored({ database, table, tables, onTable }: ExploredProps): JSX.Elem
   );
   const look = useMemo<RowLook>(() => ({ zone, message: messageOf(columns)?.name, level }), [zone, columns, level]);
   const actions = useActions();
-  const openAsQuery = useOpenAsQuery(database, scope);
+  const openQuery = useOpenQuery(database);
+  const openAsQuery = () => {
+    // Its values are literals there.
+    if (scope !== undefined) openQuery(written(rowsSql(scope)));
+  };
   useCommands([
     { id: "explore:refresh", title: "Read the rows again", group: "Explore", keys: "r", run: readAgain },
     { id: "explore:live", title: "Live tail", group: "Explore", keys: "l", run: () => update({ live: !live }) },
@@ -300,15 +306,4 @@ function Found({ scope, choice, look, rows, counts, actions }: FoundProps): JSX.
       </div>
     </>
   );
-}
-
-/** To the query page, with the rows of the scope as a text whose values are literals. */
-function useOpenAsQuery(database: string, scope: Scope | undefined): () => void {
-  const { route } = useLocation();
-  return () => {
-    if (scope === undefined) return;
-    void packText(written(rowsSql(scope))).then((packed) =>
-      route(`/ui/query?db=${encodeURIComponent(database)}#q=${packed}`),
-    );
-  };
 }

@@ -2,6 +2,7 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { plural } from "../../base/format.ts";
 import type { Column } from "../../base/schema.ts";
+import { useIsNarrow } from "../../base/use-is-narrow.ts";
 import { Field } from "../../components/field.tsx";
 import { Icon } from "../../components/icons.tsx";
 import { Facet } from "./facet.tsx";
@@ -37,6 +38,9 @@ const MOST_FIELDS = 100;
 /** The most frequent values of the fields that were chosen, and all fields with the rows that have them. */
 export function SidePanel({ columns, counts, facets, open, actions, onRemove, onOpen }: SidePanelProps): JSX.Element {
   const [text, setText] = useState("");
+  const isNarrow = useIsNarrow();
+  // Where there is one column the fields would come between the bars and the rows.
+  const [isListed, setListed] = useState(!isNarrow);
   const wanted = text.trim().toLowerCase();
   const items = useMemo(() => fieldItems(columns, open, counts.fields), [columns, open, counts.fields]);
   const found = items.filter((item) => fieldTitle(item.field).toLowerCase().includes(wanted));
@@ -56,36 +60,49 @@ export function SidePanel({ columns, counts, facets, open, actions, onRemove, on
           onRemove={() => onRemove(field)}
         />
       ))}
-      <h2>Fields</h2>
-      <Field
-        label="Find a field"
-        isLabelHidden
-        type="search"
-        placeholder="Find a field"
-        value={text}
-        onInput={setText}
-      />
-      <ul class="side-fields">
-        {found.slice(0, MOST_FIELDS).map((item) =>
-          "note" in item ? (
-            <li key={`note ${fieldKey(item.field)}`} class="side-more" style={indented(item.field.keys.length + 1)}>
-              {item.note}
-            </li>
-          ) : (
-            <FieldLine
-              key={fieldKey(item.field)}
-              item={item}
-              counts={counts}
-              problem={fieldProblem(item.field, columns)}
-              isChosen={chosen.has(fieldKey(item.field))}
-              mayOpen={item.isOpen || withKeys < MOST_DYNAMIC}
-              onChoose={chosen.has(fieldKey(item.field)) ? onRemove : actions.facet}
-              onOpen={onOpen}
-            />
-          ),
-        )}
-      </ul>
-      {found.length > MOST_FIELDS && <p class="side-more">{plural(found.length - MOST_FIELDS, "more field")}.</p>}
+      {isNarrow ? (
+        <h2>
+          <button type="button" class="side-toggle" aria-expanded={isListed} onClick={() => setListed(!isListed)}>
+            <Icon name={isListed ? "down" : "right"} size={14} />
+            Fields
+          </button>
+        </h2>
+      ) : (
+        <h2>Fields</h2>
+      )}
+      {isListed && (
+        <>
+          <Field
+            label="Find a field"
+            isLabelHidden
+            type="search"
+            placeholder="Find a field"
+            value={text}
+            onInput={setText}
+          />
+          <ul class="side-fields">
+            {found.slice(0, MOST_FIELDS).map((item) =>
+              "note" in item ? (
+                <li key={`note ${fieldKey(item.field)}`} class="side-more" style={indented(item.field.keys.length + 1)}>
+                  {item.note}
+                </li>
+              ) : (
+                <FieldLine
+                  key={fieldKey(item.field)}
+                  item={item}
+                  counts={counts}
+                  problem={fieldProblem(item.field, columns)}
+                  isChosen={chosen.has(fieldKey(item.field))}
+                  mayOpen={item.isOpen || withKeys < MOST_DYNAMIC}
+                  onChoose={chosen.has(fieldKey(item.field)) ? onRemove : actions.facet}
+                  onOpen={onOpen}
+                />
+              ),
+            )}
+          </ul>
+          {found.length > MOST_FIELDS && <p class="side-more">{plural(found.length - MOST_FIELDS, "more field")}.</p>}
+        </>
+      )}
     </aside>
   );
 }

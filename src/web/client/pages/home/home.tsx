@@ -56,7 +56,7 @@ export function HomePage(): JSX.Element {
   }
   return (
     <>
-      <PageHead title="Overview" lead="What this server holds.">
+      <PageHead title="Overview" lead="What this server holds. The name of a table leads to its rows.">
         <Button icon="refresh" isBusy={schema.isFetching || sizes.isFetching} onClick={readAgain}>
           Refresh
         </Button>
@@ -100,10 +100,17 @@ function Totals({ databases, sizes }: { databases: readonly Database[]; sizes: S
   );
 }
 
-type Row = { name: string; columns: number; size: TableSize | undefined };
+type Row = { name: string; address: string; columns: number; size: TableSize | undefined };
 
 const COLUMNS: readonly DataColumn<Row>[] = [
-  { title: "Table", cell: ({ name }) => <span class="mono">{name}</span> },
+  {
+    title: "Table",
+    cell: ({ name, address }) => (
+      <a class="mono" href={address}>
+        {name}
+      </a>
+    ),
+  },
   { title: "Rows", isNumber: true, cell: ({ size }) => (size === undefined ? "…" : formatCount(size.rows)) },
   { title: "Stored", isNumber: true, cell: ({ size }) => (size === undefined ? "…" : formatBytes(size.bytes)) },
   { title: "Columns", isNumber: true, isMinor: true, cell: ({ columns }) => formatCount(columns) },
@@ -120,6 +127,7 @@ type DatabaseTablesProps = { database: Database; sizes: readonly TableSize[] | u
 function DatabaseTables({ database: { name, tables }, sizes }: DatabaseTablesProps): JSX.Element {
   const rows = tables.map((table): Row => ({
     name: table.name,
+    address: `/ui/explore?db=${encodeURIComponent(name)}&table=${encodeURIComponent(table.name)}`,
     columns: table.columns.length,
     size: sizes?.find((size) => size.name === table.name),
   }));

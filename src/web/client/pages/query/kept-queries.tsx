@@ -11,6 +11,7 @@ import { ErrorBox } from "../../components/error-box.tsx";
 import { Field } from "../../components/field.tsx";
 import { Spinner } from "../../components/spinner.tsx";
 import { Tabs } from "../../components/tabs.tsx";
+import { formatWhen } from "../../time/time-range.ts";
 import { RunningQueries } from "./running-queries.tsx";
 
 export type KeptText = { text: string; language: "sql" | "kql"; database: string };
@@ -90,7 +91,7 @@ function History({ search, onChoose }: ListProps): JSX.Element {
             <button type="button" class="kept-query" onClick={() => onChoose(entry, "")}>
               <code>{entry.text.slice(0, 300)}</code>
               <small>
-                {new Date(entry.ran_at).toLocaleString()} · {entry.database} ·{" "}
+                {formatWhen(entry.ran_at)} · {entry.database} ·{" "}
                 {entry.outcome === "ok" ? `${formatCount(entry.rows ?? 0)} rows` : entry.outcome}
                 {entry.elapsed_ms !== null && ` · ${formatDuration(entry.elapsed_ms)}`}
               </small>

@@ -1,7 +1,9 @@
 import type { JSX } from "preact";
 import type { Draft } from "../../base/drafts.ts";
+import { useIsNarrow } from "../../base/use-is-narrow.ts";
 import { Button } from "../../components/button.tsx";
 import { Select } from "../../components/field.tsx";
+import { Menu } from "../../components/menu.tsx";
 import { Estimate } from "./check-result.tsx";
 import type { Checking } from "./use-check.ts";
 
@@ -24,7 +26,8 @@ type QueryBarProps = {
 
 /** Between the editor and the rows: what is done with the text, how, and what it would read. */
 export function QueryBar(props: QueryBarProps): JSX.Element {
-  const { draft, checking, isRunning, isSchemaShown, onRun, onStop, onChange, onShow, onShowSchema } = props;
+  const { draft, checking, isRunning, onRun, onStop, onChange } = props;
+  const isNarrow = useIsNarrow();
   return (
     <div class="query-bar">
       {isRunning ? (
@@ -36,9 +39,11 @@ export function QueryBar(props: QueryBarProps): JSX.Element {
           Run
         </Button>
       )}
-      <Button icon="info" onClick={() => onRun(true)}>
-        Explain
-      </Button>
+      {!isNarrow && (
+        <Button icon="info" onClick={() => onRun(true)}>
+          Explain
+        </Button>
+      )}
       <Select
         label="Language"
         isLabelHidden
@@ -49,35 +54,79 @@ export function QueryBar(props: QueryBarProps): JSX.Element {
         ]}
         onChange={(language) => onChange({ language })}
       />
-      <Select
-        label="Most rows"
-        isLabelHidden
-        value={String(draft.limit)}
-        options={LIMITS.map((limit) => ({ value: String(limit), title: limitTitle(limit) }))}
-        onChange={(limit) => onChange({ limit: Number(limit) })}
-      />
+      {!isNarrow && (
+        <Select
+          label="Most rows"
+          isLabelHidden
+          value={String(draft.limit)}
+          options={LIMITS.map((limit) => ({ value: String(limit), title: limitTitle(limit) }))}
+          onChange={(limit) => onChange({ limit: Number(limit) })}
+        />
+      )}
+      {isNarrow && <MoreMenu {...props} />}
       <Estimate checking={checking} />
-      <div class="query-tools">
-        <Button look="quiet" icon="book" onClick={() => onShow("history")}>
-          Earlier queries
-        </Button>
-        <Button look="quiet" icon="query" onClick={() => onShow("running")}>
-          Running queries
-        </Button>
-        <Button
-          look="quiet"
-          icon="plus"
-          isDisabled={draft.text.trim() === ""}
-          reason="There is nothing to save yet."
-          onClick={() => onShow("save")}
-        >
-          Save
-        </Button>
-        <Button look="quiet" icon="catalog" isPressed={isSchemaShown} onClick={() => onShowSchema(!isSchemaShown)}>
-          Tables
-        </Button>
-      </div>
+      {!isNarrow && <Tools {...props} />}
     </div>
+  );
+}
+
+function Tools({ draft, isSchemaShown, onShow, onShowSchema }: QueryBarProps): JSX.Element {
+  return (
+    <div class="query-tools">
+      <Button look="quiet" icon="book" onClick={() => onShow("history")}>
+        Earlier queries
+      </Button>
+      <Button look="quiet" icon="query" onClick={() => onShow("running")}>
+        Running queries
+      </Button>
+      <Button
+        look="quiet"
+        icon="plus"
+        isDisabled={draft.text.trim() === ""}
+        reason="There is nothing to save yet."
+        onClick={() => onShow("save")}
+      >
+        Save
+      </Button>
+      <Button look="quiet" icon="catalog" isPressed={isSchemaShown} onClick={() => onShowSchema(!isSchemaShown)}>
+        Tables
+      </Button>
+    </div>
+  );
+}
+
+/** On a telephone one button has what is not done with every query: the editor and the rows come first. */
+function MoreMenu(props: QueryBarProps): JSX.Element {
+  const { draft, isSchemaShown, onRun, onChange, onShow, onShowSchema } = props;
+  return (
+    <Menu
+      label="More"
+      class="query-more"
+      items={[
+        {
+          id: "tables",
+          title: "Tables",
+          icon: "catalog",
+          isChosen: isSchemaShown,
+          run: () => onShowSchema(!isSchemaShown),
+        },
+        { id: "explain", title: "Explain", icon: "info", run: () => onRun(true) },
+        { id: "history", title: "Earlier queries", icon: "book", run: () => onShow("history") },
+        { id: "running", title: "Running queries", icon: "query", run: () => onShow("running") },
+        ...(draft.text.trim() === ""
+          ? []
+          : [{ id: "save", title: "Save", icon: "plus" as const, run: () => onShow("save") }]),
+        ...LIMITS.map((limit, index) => ({
+          id: `limit-${limit}`,
+          title: limitTitle(limit),
+          heading: index === 0 ? "Most rows" : undefined,
+          isChosen: limit === draft.limit,
+          run: () => onChange({ limit }),
+        })),
+      ]}
+    >
+      More
+    </Menu>
   );
 }
 

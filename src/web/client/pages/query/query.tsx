@@ -5,6 +5,7 @@ import { newId } from "../../base/clock.ts";
 import { useCommands } from "../../base/commands.ts";
 import { lazyPart, usePart } from "../../base/lazy-part.ts";
 import { tablesOf, useDatabase, useSchema, type Database } from "../../base/schema.ts";
+import { useIsNarrow } from "../../base/use-is-narrow.ts";
 import { usePackedText } from "../../base/use-packed-text.ts";
 import { Editor } from "../../editor/editor.tsx";
 import type { EditorHandle } from "../../editor/code-mirror.ts";
@@ -44,7 +45,9 @@ function Workbench({ drafts, onChange }: WorkbenchProps): JSX.Element {
   const [database, chooseDatabase] = useDatabase();
   const { data: databases } = useSchema();
   const [shown, setShown] = useState<Shown | undefined>();
-  const [isSchemaShown, setSchemaShown] = useState(true);
+  const isNarrow = useIsNarrow();
+  // Where there is one column the tables would push the editor off the screen.
+  const [isSchemaShown, setSchemaShown] = useState(!isNarrow);
   const editor = useRef<EditorHandle | undefined>(undefined);
   const draft = drafts.tabs.find(({ id }) => id === drafts.active) ?? drafts.tabs[0] ?? newDraft();
   // The editor has its own text from here on: what comes back by way of the drafts would be behind what is typed.

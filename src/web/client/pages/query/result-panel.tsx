@@ -8,6 +8,7 @@ import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { ErrorBox } from "../../components/error-box.tsx";
 import { Field } from "../../components/field.tsx";
+import { KeyHint } from "../../components/key-hint.tsx";
 import type { MenuItem } from "../../components/menu-props.ts";
 import { Menu } from "../../components/menu.tsx";
 import { Icon } from "../../components/icons.tsx";
@@ -31,7 +32,9 @@ export function ResultPanel({ current, onRetry }: ResultPanelProps): JSX.Element
   if (current === undefined) {
     return (
       <EmptyState icon="query" title="No rows yet">
-        <p>Write a query above and press Mod-Enter. What is selected runs alone.</p>
+        <p>
+          Write a query above and press <KeyHint keys="Mod-Enter" />. What is selected runs alone.
+        </p>
       </EmptyState>
     );
   }

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { useSchema, type Table } from "../../base/schema.ts";
+import { usePageAddress, useSchema, type Table } from "../../base/schema.ts";
 import { Button } from "../../components/button.tsx";
 import { ErrorBox } from "../../components/error-box.tsx";
 import { Field } from "../../components/field.tsx";
@@ -16,6 +16,7 @@ const MOST_SHOWN = 300;
 /** Tables of the database and their columns; a click writes the name where the cursor is. */
 export function SchemaTree({ database, onInsert, onLook }: SchemaTreeProps): JSX.Element {
   const schema = useSchema();
+  const addressOf = usePageAddress();
   const [text, setText] = useState("");
   const wanted = text.toLowerCase();
   const tables = schema.data?.find(({ name }) => name.toLowerCase() === database.toLowerCase())?.tables ?? [];
@@ -40,7 +41,12 @@ export function SchemaTree({ database, onInsert, onLook }: SchemaTreeProps): JSX
         value={text}
         onInput={setText}
       />
-      {tables.length === 0 && <p class="schema-none">The database {database} has no tables.</p>}
+      {tables.length === 0 && (
+        <p class="schema-none">
+          The database {database} has no tables. A table is made by the first rows that are sent to it:{" "}
+          <a href={addressOf("")}>the overview</a> says how.
+        </p>
+      )}
       <ul class="schema-tables">
         {found.slice(0, MOST_SHOWN).map((table) => (
           <TableView key={table.name} table={table} wanted={wanted} onInsert={onInsert} onLook={onLook} />

@@ -1,0 +1,4 @@
+import { describePagesIn } from "./smoke.test-kit.ts";
+import { startWebKit } from "./webkit.test-kit.ts";
+
+describePagesIn("WebKit", "webkit", startWebKit);
