@@ -59,7 +59,7 @@ export function Grid(props: GridProps): JSX.Element {
   const scroller = useRef<HTMLDivElement>(null);
 
   useMeasuredWidths(result, columns, setWidths);
-  useView(scroller, setView);
+  const readView = useView(scroller, setView);
 
   const shownWidths = shown.map((i) => widths[i] ?? 120);
   const rowsPx = Math.max(0, view.height - ROW_PX);
@@ -74,6 +74,8 @@ export function Grid(props: GridProps): JSX.Element {
   const select = (cell: Cell, isExtended: boolean): void => {
     setSelection((now) => ({ anchor: isExtended && now !== undefined ? now.anchor : cell, focus: cell }));
     bringIntoView(scroller.current, cell, { rows, rowsPx, widths: shownWidths });
+    // The scroll event comes with the next frame: by then the rows have been asked for.
+    readView();
   };
   const copy = async (format: CopyFormat): Promise<void> => {
     const range = selection === undefined ? undefined : selectedRange(selection);
@@ -347,14 +349,17 @@ const MEASURED_ROWS = 20;
 
 type View = { left: number; top: number; width: number; height: number };
 
-function useView(scroller: { current: HTMLDivElement | null }, setView: (view: View) => void): void {
+/** Reads what is in view whenever that changes; the function that is returned reads it at once. */
+function useView(scroller: { current: HTMLDivElement | null }, setView: (view: View) => void): () => void {
+  const read = (): void => {
+    const { current: element } = scroller;
+    if (element === null) return;
+    const { scrollLeft: left, scrollTop: top, clientWidth: width, clientHeight: height } = element;
+    setView({ left, top, width, height });
+  };
   useLayoutEffect(() => {
     const { current: element } = scroller;
     if (element === null) return;
-    const read = (): void => {
-      const { scrollLeft: left, scrollTop: top, clientWidth: width, clientHeight: height } = element;
-      setView({ left, top, width, height });
-    };
     read();
     const watcher = new ResizeObserver(read);
     watcher.observe(element);
@@ -364,6 +369,7 @@ function useView(scroller: { current: HTMLDivElement | null }, setView: (view: V
       element.removeEventListener("scroll", read);
     };
   }, [scroller]);
+  return read;
 }
 
 type Wanted = { from: number; to: number; columns: readonly number[]; arrangement: number };
