@@ -60,5 +60,6 @@ export const BENCHMARKS: Registry = {
   "sandbox/traffic": () => import("../sandbox/traffic.ts"),
   "web/load": () => import("../web/load.ts"),
   "web/rows": () => import("../web/rows.ts"),
+  "web/tail": () => import("../web/tail.ts"),
   "start/serve": () => import("../start/serve.ts"),
 };

@@ -78,6 +78,7 @@ const SMALLEST: Readonly<Record<string, readonly string[]>> = {
   "sandbox/traffic": ["--lines", "100", "--fileMib", "2"],
   "web/load": ["--tables", "2", "--columns", "20"],
   "web/rows": ["--rows", "5000"],
+  "web/tail": ["--seconds", "8"],
   "start/serve": ["--idleMs", "500"],
 };
 
@@ -123,6 +124,7 @@ const MAY_BE_ZERO = new Set([
   "errors",
   "backlog",
   "passing",
+  "lag",
   "alone",
   "aloneP99",
   "crowd",
@@ -155,6 +157,9 @@ const DIFFERENCES = new Set([
   "uploadAbove",
   "downloadAbove",
   "server",
+  "heapGrowth",
+  "heapMost",
+  "serverGrowth",
 ]);
 
 const printed = keepPrinted();

@@ -1,11 +1,14 @@
+import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { z } from "zod";
-import { defineBenchmark } from "../suite/benchmark.ts";
+import { defineBenchmark, type Side } from "../suite/benchmark.ts";
 import { openBrowser, withPage } from "../support/browser.ts";
 import { startBenchServer } from "../support/server.ts";
+import { buildPeer, openPeer } from "./hightable-peer.ts";
 
 const count = z.coerce.number().int().positive();
 
+/** The peer shows what the query page shows: hightable under React, with rows that come as a stream (`hightable/page.js`). */
 export const benchmark = defineBenchmark({
   name: "web/rows",
   question:
@@ -13,7 +16,7 @@ export const benchmark = defineBenchmark({
     "`fetch().arrayBuffer()` of the same answer in the same browser, how long does it block, and how soon is the last row there?",
   notMeasured:
     "The network, which is this machine's own, and the query: the rows are made, not read. Typing, and other browsers than " +
-    "chromium.",
+    "chromium. The peer's page has nothing but the table: no editor, no worker, no search, no order by columns.",
   options: z.strictObject({ rows: count.default(1_000_000) }),
   measures: {
     first: { unit: "ms", better: "less", doc: "from the answer's head until rows are painted" },
@@ -24,17 +27,22 @@ export const benchmark = defineBenchmark({
     jump: { unit: "ms", better: "less", doc: "from Ctrl-Down until the last row is painted" },
   },
   rounds: 5,
-  open: async ({ rows }) => {
+  hasPeers: true,
+  open: async ({ rows }, { folder }) => {
+    const peerFolder = join(folder, "hightable");
+    await buildPeer(peerFolder);
     const server = await startBenchServer({
       tables: [{ database: "default", name: "t", columns: [{ name: "at", type: { kind: "timestamp" } }] }],
       env: { ENGINE_WEB: "on" },
     });
     const browser = await openBrowser();
     const sql = rowsOf(rows);
-    const round = (): Promise<Record<string, number>> =>
-      withPage(browser, (page) => measure(page, { url: server.url, sql, rows }));
+    const sideOf = (name: string, view: View): Side => {
+      const once = (): Promise<Measured> => withPage(browser, (page) => measure(page, view, { sql, rows }));
+      return { name, answers: async () => (await once()).answers, round: async () => (await once()).figures };
+    };
     return {
-      sides: [{ name: "engine", round }],
+      sides: [sideOf("engine", queryPage(server.url)), sideOf("hightable", hightablePage(server.url, peerFolder))],
       close: async () => {
         await browser.close();
         await server.stop();
@@ -54,35 +62,81 @@ function rowsOf(rows: number): string {
   );
 }
 
-type Job = { url: string; sql: string; rows: number };
+type Job = { sql: string; rows: number };
+type Answers = { rows: number; first: string; last: string };
+type Measured = { figures: Record<string, number>; answers: Answers };
 
-async function measure(page: Page, { url, sql, rows }: Job): Promise<Record<string, number>> {
-  await page.goto(`${url}/ui/query`);
-  await page.waitForSelector(".cm-content");
-  await page.evaluate(IN_PAGE);
+/** A page that shows rows. Texts run in it: the types of a browser are not those of this program. */
+type View = {
+  /** Until it can be asked. */
+  open: (page: Page, sql: string) => Promise<void>;
+  /** Asks for the rows. */
+  run: (sql: string) => string;
+  /** How many rows the page says it has; undefined while more come. */
+  rows: (expected: number) => string;
+  /** Selectors of cells, and of what hears keys. */
+  cell: string;
+  keys: string;
+};
+
+function queryPage(url: string): View {
+  return {
+    open: async (page, sql) => {
+      await page.goto(`${url}/ui/query`);
+      await page.waitForSelector(".cm-content");
+      await page.locator(".query-bar select").nth(1).selectOption("0");
+      await page.locator(".cm-content").fill(sql);
+    },
+    run: () => `document.querySelector(".query-bar .button-primary").click()`,
+    rows: () => `document.querySelector(".query-bar .button-danger") === null
+      ? Number(/^[0-9,]+/.exec(document.querySelector(".result-status")?.textContent ?? "")?.[0].replaceAll(",", ""))
+      : undefined`,
+    cell: ".grid-cell",
+    keys: ".grid",
+  };
+}
+
+function hightablePage(url: string, folder: string): View {
+  const shown = `Number(document.querySelector("table")?.ariaRowCount ?? 1) - 1`;
+  return {
+    open: async (page) => await openPeer(page, url, folder),
+    run: (sql) => `void peer.run(${JSON.stringify(sql)})`,
+    rows: (expected) => `${shown} === ${expected} ? ${expected} : undefined`,
+    cell: "td[role=cell]",
+    keys: "td[role=cell]",
+  };
+}
+
+/** Of a machine that is busy with other work. */
+const PATIENCE_MS = 120_000;
+
+async function measure(page: Page, view: View, { sql, rows }: Job): Promise<Measured> {
+  await view.open(page, sql);
+  await page.evaluate(inPage(view, { sql, rows }));
   const fetchAll = `bench.fetchAll(${JSON.stringify(sql)})`;
   // Once before: both read an answer that is made anew, with code that is warm.
   await page.evaluate(fetchAll);
-  const plain = await page.evaluate<number>(fetchAll);
-  await page.locator(".query-bar select").nth(1).selectOption("0");
-  await page.locator(".cm-content").fill(sql);
+  const fetch = await page.evaluate<number>(fetchAll);
   await page.evaluate("bench.watchTasks()");
-  // The worker's own request: how long the rows take to be made differs from one time to the next.
-  const asked = page.waitForResponse((response) => response.url().endsWith("/v1/query"));
-  const times = await page.evaluate<{ firstAt: number; all: number; status: string }>("bench.runAndWatch()");
+  // The page's own request: how long the rows take to be made differs from one time to the next.
+  const asked = page.waitForResponse((response) => response.url().endsWith("/v1/query"), { timeout: PATIENCE_MS });
+  const times = await page.evaluate<{ firstAt: number; all: number; rows: number }>("bench.runAndWatch()");
   const { startTime, responseStart } = (await asked).request().timing();
   const longest = await page.evaluate<number>("bench.longest");
-  if (!times.status.replaceAll(",", "").startsWith(`${rows} rows`)) {
-    throw new Error(`the page has not all rows: ${times.status}`);
-  }
-  await page.locator(".grid").focus();
+  const first = await page.evaluate<string>(`bench.messages().at(0) ?? ""`);
   const jump = await page.evaluate<number>(`bench.jumpToEnd("${rows - 1}")`);
+  const last = await page.evaluate<string>(`bench.messages().at(-1) ?? ""`);
+  const answers = { rows: times.rows, first, last };
+  if (times.rows !== rows || !first.startsWith("request 0 ") || !last.startsWith(`request ${rows - 1} `)) {
+    throw new Error(`the page has not all rows: ${JSON.stringify(answers)}`);
+  }
   const { firstAt, all } = times;
-  return { first: firstAt - (startTime + responseStart), all, fetch: plain, ratio: all / plain, longest, jump };
+  const figures = { first: firstAt - (startTime + responseStart), all, fetch, ratio: all / fetch, longest, jump };
+  return { figures, answers };
 }
 
-/** What runs in the page, as texts: the types of a browser are not those of this program. */
-const IN_PAGE = `
+/** What runs in the page. */
+const inPage = ({ run, rows: shown, cell, keys }: View, { sql, rows }: Job): string => `
   globalThis.bench = {
     longest: 0,
     watchTasks() {
@@ -98,34 +152,36 @@ const IN_PAGE = `
       await answer.arrayBuffer();
       return performance.now() - startedMs;
     },
-    /** Presses Run, and looks at every frame: when the first row is painted, and how long it takes until all are there. */
+    /** Texts of the column "message", by row. */
+    messages() {
+      const texts = [...document.querySelectorAll("${cell}")].map(({ textContent }) => textContent);
+      return texts.filter((text) => text.startsWith("request "));
+    },
+    /** Asks, and looks at every frame: when the first row is painted, and how long it takes until all are there. */
     async runAndWatch() {
       const startedMs = performance.now();
-      const text = (selector) => document.querySelector(selector)?.textContent ?? "";
-      document.querySelector(".query-bar .button-primary").click();
+      ${run(sql)};
       let firstAt;
-      while (performance.now() - startedMs < 120000) {
+      while (performance.now() - startedMs < ${PATIENCE_MS}) {
         await new Promise((resolve) => requestAnimationFrame(resolve));
-        if (firstAt === undefined && text(".grid-cell") !== "") firstAt = performance.timeOrigin + performance.now();
-        const isRunning = document.querySelector(".query-bar .button-danger") !== null;
-        if (firstAt !== undefined && !isRunning) {
-          return { firstAt, all: performance.now() - startedMs, status: text(".result-status") };
-        }
+        const isPainted = (document.querySelector("${cell}")?.textContent ?? "") !== "";
+        if (firstAt === undefined && isPainted) firstAt = performance.timeOrigin + performance.now();
+        const rows = ${shown(rows)};
+        if (firstAt !== undefined && rows !== undefined) return { firstAt, all: performance.now() - startedMs, rows };
       }
-      throw new Error("no rows: " + text(".result"));
+      throw new Error("no rows: " + document.body.textContent.slice(0, 2000));
     },
-    /** Until the cell with the last number is painted. */
+    /** Until the cell with the last number is painted; the peer writes numbers with commas. */
     async jumpToEnd(last) {
+      const place = document.querySelector("${keys}");
+      place.focus();
       const startedMs = performance.now();
-      const press = (key) =>
-        document
-          .querySelector(".grid")
-          .dispatchEvent(new KeyboardEvent("keydown", { key, ctrlKey: true, bubbles: true, cancelable: true }));
-      press("ArrowDown");
+      const key = { key: "ArrowDown", ctrlKey: true, bubbles: true, cancelable: true };
+      place.dispatchEvent(new KeyboardEvent("keydown", key));
       while (performance.now() - startedMs < 30000) {
         await new Promise((resolve) => requestAnimationFrame(resolve));
-        const cells = [...document.querySelectorAll(".grid-cell")];
-        if (cells.some(({ textContent }) => textContent === last)) return performance.now() - startedMs;
+        const cells = [...document.querySelectorAll("${cell}")];
+        if (cells.some(({ textContent }) => textContent.replaceAll(",", "") === last)) return performance.now() - startedMs;
       }
       throw new Error("the last row does not come");
     },

@@ -41,7 +41,7 @@ const AROUND_ROWS = 12;
 /** What is copied at once: more is an export. */
 const MOST_COPIED_CELLS = 500_000;
 
-type Window = { version: number; from: number; columns: readonly number[]; rows: ShownCell[][] };
+type Window = { from: number; columns: readonly number[]; rows: ShownCell[][] };
 
 /**
  * The rows of a result. Only what is in view is drawn: the rows are asked of the worker that keeps them as they come into
@@ -50,16 +50,16 @@ type Window = { version: number; from: number; columns: readonly number[]; rows:
  */
 export function Grid(props: GridProps): JSX.Element {
   const { label, result, hidden, sort, onSort, onOpen } = props;
-  const { columns, rows, version } = result;
+  const { columns, rows, arrangement } = result;
   const shown = columns.map((_column, i) => i).filter((i) => !hidden.has(i));
   const [widths, setWidths] = useState<readonly number[]>([]);
   const [selection, setSelection] = useState<Selection | undefined>();
   const [view, setView] = useState({ left: 0, top: 0, width: 0, height: 0 });
-  const [window, setWindow] = useState<Window>({ version: -1, from: 0, columns: [], rows: [] });
+  const [window, setWindow] = useState<Window>({ from: 0, columns: [], rows: [] });
   const scroller = useRef<HTMLDivElement>(null);
 
   useMeasuredWidths(result, columns, setWidths);
-  useView(scroller, setView);
+  const readView = useView(scroller, setView);
 
   const shownWidths = shown.map((i) => widths[i] ?? 120);
   const rowsPx = Math.max(0, view.height - ROW_PX);
@@ -68,12 +68,14 @@ export function Grid(props: GridProps): JSX.Element {
   const last = Math.min(rows, Math.ceil(top + rowsPx / ROW_PX) + AROUND_ROWS);
   const inView = columnsInView(shownWidths, view.left, view.width);
   const wanted = shown.slice(inView.from, inView.to);
-  useWindow(result, { from: first, to: last, columns: wanted, version }, setWindow);
+  useWindow(result, { from: first, to: last, columns: wanted, arrangement }, setWindow);
 
   const focus = selection?.focus;
   const select = (cell: Cell, isExtended: boolean): void => {
     setSelection((now) => ({ anchor: isExtended && now !== undefined ? now.anchor : cell, focus: cell }));
     bringIntoView(scroller.current, cell, { rows, rowsPx, widths: shownWidths });
+    // The scroll event comes with the next frame: by then the rows have been asked for.
+    readView();
   };
   const copy = async (format: CopyFormat): Promise<void> => {
     const range = selection === undefined ? undefined : selectedRange(selection);
@@ -325,7 +327,7 @@ function useMeasuredWidths(
 ): void {
   const hasRows = result.received > 0;
   const isWhole = result.state === "done";
-  useEffect(() => {
+  useLayoutEffect(() => {
     let isGone = false;
     const all = columns.map((_column, i) => i);
     const from = isWhole ? Math.max(0, result.received - MEASURED_ROWS) : 0;
@@ -347,14 +349,17 @@ const MEASURED_ROWS = 20;
 
 type View = { left: number; top: number; width: number; height: number };
 
-function useView(scroller: { current: HTMLDivElement | null }, setView: (view: View) => void): void {
+/** Reads what is in view whenever that changes; the function that is returned reads it at once. */
+function useView(scroller: { current: HTMLDivElement | null }, setView: (view: View) => void): () => void {
+  const read = (): void => {
+    const { current: element } = scroller;
+    if (element === null) return;
+    const { scrollLeft: left, scrollTop: top, clientWidth: width, clientHeight: height } = element;
+    setView({ left, top, width, height });
+  };
   useLayoutEffect(() => {
     const { current: element } = scroller;
     if (element === null) return;
-    const read = (): void => {
-      const { scrollLeft: left, scrollTop: top, clientWidth: width, clientHeight: height } = element;
-      setView({ left, top, width, height });
-    };
     read();
     const watcher = new ResizeObserver(read);
     watcher.observe(element);
@@ -364,21 +369,25 @@ function useView(scroller: { current: HTMLDivElement | null }, setView: (view: V
       element.removeEventListener("scroll", read);
     };
   }, [scroller]);
+  return read;
 }
 
-type Wanted = { from: number; to: number; columns: readonly number[]; version: number };
+type Wanted = { from: number; to: number; columns: readonly number[]; arrangement: number };
 
-/** What comes too late for what is in view by then is left out. */
+/**
+ * Asks for the rows in view when others come into view or their order changes, not when more rows come below them. An
+ * answer that comes too late for what is in view by then is left out. The first rows are painted with the frame that asks.
+ */
 function useWindow(result: RunningResult, wanted: Wanted, setWindow: (window: Window) => void): void {
-  const { from, to, version, columns } = wanted;
+  const { from, to, arrangement, columns } = wanted;
   const names = columns.join();
-  useEffect(() => {
+  useLayoutEffect(() => {
     let isGone = false;
     void result.window(from, to, columns).then((rows) => {
-      if (!isGone) setWindow({ version, from, columns, rows });
+      if (!isGone) setWindow({ from, columns, rows });
     });
     return () => void (isGone = true);
-  }, [result, from, to, version, names]);
+  }, [result, from, to, arrangement, names]);
 }
 
 function bringIntoView(

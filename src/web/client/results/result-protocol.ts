@@ -30,7 +30,8 @@ export type ResultHead = {
 export type Told =
   | { kind: "head"; head: ResultHead }
   | { kind: "columns"; columns: readonly ResultColumn[] }
-  | { kind: "progress"; received: number; shown: number; bytes: number }
+  /** The first rows, with all their columns, come without being asked for: nothing is painted sooner. */
+  | { kind: "progress"; received: number; shown: number; bytes: number; first?: ShownCell[][] }
   | { kind: "end" }
   /** The server's error, or what went wrong on the way. */
   | { kind: "failed"; status: number; text: string; headers: readonly (readonly [string, string])[] }

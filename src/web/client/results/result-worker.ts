@@ -8,6 +8,9 @@ const store = new ResultStore();
 const stop = new AbortController();
 /** Told no more often: each is a draw of the page. */
 const TOLD_EVERY_MS = 60;
+/** More than a large screen shows. Where there are more columns than this the page asks for those in view. */
+const FIRST_ROWS = 64;
+const FIRST_COLUMNS = 100;
 
 const scope = self as unknown as {
   postMessage(told: Told): void;
@@ -80,9 +83,14 @@ async function run({ path, headers, body }: RunRequest): Promise<void> {
 async function receive(body: ReadableStream<Uint8Array>): Promise<void> {
   let bytes = 0;
   let toldMs = Number.NEGATIVE_INFINITY;
+  let hasTold = false;
   const tellProgress = () => {
     toldMs = clock.monotonicMs();
-    scope.postMessage({ kind: "progress", received: store.allRows, shown: store.rows, bytes });
+    const told = { kind: "progress", received: store.allRows, shown: store.rows, bytes } as const;
+    const isFirst = !hasTold && store.rows > 0 && store.columns.length <= FIRST_COLUMNS;
+    const columns = store.columns.map((_column, i) => i);
+    scope.postMessage(isFirst ? { ...told, first: store.window(0, FIRST_ROWS, columns) } : told);
+    hasTold ||= store.rows > 0;
   };
   try {
     for await (const message of readArrowMessages(body)) {

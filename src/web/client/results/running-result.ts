@@ -31,7 +31,11 @@ export class RunningResult {
   elapsedMs: number | undefined;
   /** Grows when what a window shows may have changed: rows came, or have another order. */
   version = 0;
+  /** Grows when the rows that were here may be in another order. Until then a window of them stays as it is. */
+  arrangement = 0;
   isFiltered = false;
+  /** The first rows in the order in which they came; undefined once there is another order. */
+  #first: readonly ShownCell[][] | undefined = [];
 
   readonly #worker: Worker;
   readonly #request: RunRequest;
@@ -74,8 +78,13 @@ export class RunningResult {
     this.#waiting.clear();
   }
 
-  window(from: number, to: number, columns: readonly number[]): Promise<ShownCell[][]> {
-    return this.#ask<"window">({ kind: "window", from, to, columns });
+  /** Cells of the rows `[from, to)`; the first rows are there at once. */
+  async window(from: number, to: number, columns: readonly number[]): Promise<ShownCell[][]> {
+    const end = Math.min(to, this.rows);
+    if (from >= end) return [];
+    if (this.#first === undefined || end > this.#first.length)
+      return await this.#ask<"window">({ kind: "window", from, to, columns });
+    return this.#first.slice(from, end).map((row) => columns.map((column) => row[column] ?? null));
   }
 
   cell(row: number, column: number): Promise<Answers["cell"]> {
@@ -95,16 +104,19 @@ export class RunningResult {
   }
 
   async sort(column: number | undefined, isDescending: boolean): Promise<void> {
+    this.#first = undefined;
     this.#reordered(await this.#ask<"sort">({ kind: "sort", column, isDescending }));
   }
 
   async filter(text: string): Promise<void> {
     this.isFiltered = text !== "";
+    this.#first = undefined;
     this.#reordered(await this.#ask<"filter">({ kind: "filter", text }));
   }
 
   #reordered(rows: number): void {
     this.rows = rows;
+    this.arrangement++;
     this.#changed();
   }
 
@@ -133,6 +145,7 @@ export class RunningResult {
         this.received = told.received;
         this.rows = told.shown;
         this.bytes = told.bytes;
+        if (told.first !== undefined && this.#first !== undefined) this.#first = told.first;
         break;
       case "end":
         this.#end("done");
@@ -180,6 +193,8 @@ export class RunningResult {
   #end(state: ResultState): void {
     if (!this.isRunning) return;
     this.state = state;
+    // Rows that came after a sort or a search have found their places.
+    this.arrangement++;
     this.elapsedMs = clock.monotonicMs() - this.startedMs;
     this.#changed();
   }

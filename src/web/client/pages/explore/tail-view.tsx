@@ -26,8 +26,19 @@ const STATES: Readonly<Record<TailState, string>> = {
   ended: "Ended",
 };
 
-/** Rows as they are committed, newest first. */
-export function TailView({ database, table, condition, look, actions }: TailViewProps): JSX.Element {
+/**
+ * Rows as they are committed, newest first.
+ *
+ * The component that redraws ten times a second has to be the only child of another one. Preact replaces a component that
+ * redraws itself in its parent's list of children, but not in the `props.children` of an element around it. Those keep the
+ * tree of the first draw, which leads to every later one: a row group points to the list of groups it was last drawn in.
+ * Without this, 50 seconds of 1,000 rows left 40,000 rows in memory (November 2026, `npm run bench -- run web/tail`).
+ */
+export function TailView(props: TailViewProps): JSX.Element {
+  return <LiveRows {...props} />;
+}
+
+function LiveRows({ database, table, condition, look, actions }: TailViewProps): JSX.Element {
   const filter = condition === undefined ? undefined : written(condition);
   const tail = useTail({ database, table, filter });
   const { buffer, state, error } = tail;
