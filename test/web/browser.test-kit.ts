@@ -39,7 +39,8 @@ export async function visit(browser: Browser, url: string, look: Partial<Look> =
     viewport: { width: look.width ?? 1_280, height: 800 },
     permissions: ["clipboard-read", "clipboard-write"],
   });
-  context.setDefaultTimeout(8_000);
+  // On a machine that is busy with something else a page may take its time.
+  context.setDefaultTimeout(20_000);
   const problems: string[] = [];
   const expected: string[] = [];
   await context.exposeFunction("engineTestProblem", (text: string) => void problems.push(text));
