@@ -135,13 +135,26 @@ describe("completion in large tables", () => {
   };
 
   test("columns that fit what is typed are offered, and all of them if it says so", () => {
-    const found = columnsOf("wide | where column_5 == 1 and column_199");
-    expect(found).toMatchObject({ typed: "column_199", isWhole: true });
+    const some = columnsOf("wide | where column_5 == 1 and column_199");
+    expect(some).toMatchObject({ typed: "column_199", isWhole: true });
     const expected = ["column_199", ...Array.from({ length: 10 }, (_, i) => `column_199${i}`)];
-    expect(found.names).toEqual(expect.arrayContaining(expected));
-    expect(found.names.length).toBeLessThan(200);
+    expect(some.names).toEqual(expect.arrayContaining(expected));
+    expect(some.names.length).toBeLessThan(200);
     expect(columnsOf("wide | where ").isWhole).toBe(false);
     expect(columnsOf("wide | where tw")).toMatchObject({ isWhole: true, names: ["two words"] });
+    // Functions are narrowed like them, and those of the text are known.
+    const functions = (text: string) =>
+      analysis
+        .complete({ text, schema: 3, isScript: false }, text.length)
+        .options.filter(({ kind }) => kind === "function" || kind === "aggregate")
+        .map(({ label }) => label);
+    const found = functions("wide | extend x = toupper(column_1) | where strl");
+    expect([found.includes("strlen"), found.length < 10]).toEqual([true, true]);
+    expect(functions("wide | where ")).toContain("strlen");
+    expect(columnsOf("wide | extend x = toupper(column_1) | where x == 'a' and x").names).toContain("x");
+    expect(functions("wide | summarize n = dcount(column_1), ma")).toEqual(
+      expect.arrayContaining(["max", "make_list"]),
+    );
   });
 
   test.each([

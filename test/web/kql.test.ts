@@ -37,12 +37,22 @@ async function write(page: Page, text: string): Promise<void> {
 
 const text = async (page: Page) => (await page.locator(".query-editor .cm-line").allTextContents()).join("\n");
 
-/** The names that are offered behind the text. */
+/** The names that are offered behind the text. What is pressed before that part of the editor is there is nobody's. */
 async function offered(page: Page, before: string): Promise<string[]> {
   await write(page, before);
-  await page.keyboard.press("Control+Space");
-  await list(page).waitFor();
+  await expect.poll(async () => await askFor(page)).toBe(true);
+  // A key that meets the list just as it opens was not meant for it: the editor takes it as text.
+  await page.waitForTimeout(200);
   return await labelsOf(page);
+}
+
+async function askFor(page: Page): Promise<boolean> {
+  await page.keyboard.press("Control+Space");
+  const shown = list(page).waitFor({ timeout: 2_000 });
+  return await shown.then(
+    () => true,
+    () => false,
+  );
 }
 
 const labelsOf = (page: Page) => list(page).locator(".cm-completionLabel").allTextContents();
@@ -52,6 +62,22 @@ async function marked(page: Page, kind: "error" | "warning", expected: readonly 
   const marks = page.locator(`.query-editor .cm-content .cm-lintRange-${kind}`);
   await expect.poll(() => marks.allTextContents()).toEqual(expected);
 }
+
+/** In the page: how long the column is not in the list after the key that brings it, and tasks that block the page. */
+const WATCH = `
+  window.times = [];
+  window.longest = [];
+  let asked;
+  addEventListener("keydown", ({ key }) => { if (key === "9") asked = performance.now(); }, true);
+  new MutationObserver(() => {
+    if (asked === undefined) return;
+    const labels = [...document.querySelectorAll(".cm-completionLabel")];
+    if (!labels.some(({ textContent }) => textContent === "column_1999")) return;
+    times.push(Math.round(performance.now() - asked));
+    asked = undefined;
+  }).observe(document.body, { childList: true, subtree: true });
+  new PerformanceObserver((l) => { for (const e of l.getEntries()) longest.push(e.duration); }).observe({ type: "longtask" });
+`;
 
 describe.skipIf(lacks !== undefined)(`KQL in the editor${lacks === undefined ? "" : `: ${lacks}`}`, () => {
   beforeAll(async () => {
@@ -207,22 +233,17 @@ describe.skipIf(lacks !== undefined)(`KQL in the editor${lacks === undefined ? "
     await page.keyboard.type("76");
     await expect.poll(async () => (await labelsOf(page))[0]).toBe("column_1976");
     await page.keyboard.press("Escape");
-    const asked = Array.from({ length: 5 }, (_, i) => `table_7 | where column_${i} == 1 and column_199`);
-    const times: number[] = [];
-    await page.evaluate(
-      "new PerformanceObserver((l) => { for (const e of l.getEntries()) (window.longest ??= []).push(e.duration); }).observe({ type: 'longtask' })",
-    );
+    const asked = Array.from({ length: 5 }, (_, i) => `table_7 | where column_${i} == 1 and column_19`);
+    await page.evaluate(WATCH);
     for (const one of asked) {
       await write(page, one);
-      const from = performance.now();
-      await page.keyboard.press("Control+Space");
+      await page.keyboard.press("9");
       await list(page).getByText("column_1999", { exact: true }).waitFor();
-      times.push(Math.round(performance.now() - from));
     }
-    const longest = await page.evaluate<number[]>("window.longest ?? []");
+    const { times, longest } = await page.evaluate<{ times: number[]; longest: number[] }>("({ times, longest })");
     process.stdout.write(`completion of a column among 300 × 2,000, from key to list: ${times.join(", ")} ms\n`);
     process.stdout.write(`longest tasks of the page meanwhile: ${longest.map(Math.round).join(", ")} ms\n`);
-    expect(times).toHaveLength(5);
+    expect(times).toHaveLength(asked.length);
   });
 
   test.each(LOOKS)("is accessible and fits: $scheme, $width wide", async (look) => {

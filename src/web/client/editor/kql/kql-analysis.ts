@@ -1,5 +1,5 @@
 import { kqlLibrary, listed } from "./kql-library.ts";
-import { narrow } from "./kql-narrowing.ts";
+import { narrow, type Narrowing } from "./kql-narrowing.ts";
 import { partAt, partsOf } from "./kql-parts.ts";
 import {
   UNKNOWN_TABLES,
@@ -96,7 +96,8 @@ export class KqlAnalysis {
     if (narrowing === undefined) return { analysis: (one) => this.#analysisOf(schema, one) };
     const { tables, isWhole } = narrowing;
     let globals: Globals | undefined;
-    const made = () => (globals ??= globalsOf(known, new Map(tables.map((table) => [table.name, tableSymbol(table)]))));
+    const made = () =>
+      (globals ??= globalsOf(known, narrowing, new Map(tables.map((one) => [one.name, tableSymbol(one)]))));
     return { analysis: (one) => (isReadable(one) ? analyse(made(), one) : undefined), isWhole };
   }
 
@@ -156,7 +157,7 @@ export class KqlAnalysis {
 
   #globalsOf(schema: number): Globals {
     const known = this.#schemaOf(schema);
-    known.globals ??= globalsOf(known, new Map());
+    known.globals ??= globalsOf(known);
     return known.globals;
   }
 
@@ -171,17 +172,24 @@ function schemaOf(names: readonly string[]): Schema {
   return { names, columns: new Map(), tables: new Map() };
 }
 
-/** The language over the tables of a database, some of which are to have other columns. */
-function globalsOf({ names, tables }: Schema, others: ReadonlyMap<string, TableSymbol>): Globals {
+/** The language over the tables of a database; narrowed, with fewer functions, and other columns of some tables. */
+function globalsOf(
+  { names, tables }: Schema,
+  narrowing?: Pick<Narrowing, "isWanted">,
+  narrowed?: ReadonlyMap<string, TableSymbol>,
+): Globals {
   const symbolOf = (name: string): TableSymbol => {
-    const other = others.get(name);
+    const other = narrowed?.get(name);
     if (other !== undefined) return other;
     // Until its columns are told, a table may have any.
     const symbol = tables.get(name) ?? openTable(name);
     tables.set(name, symbol);
     return symbol;
   };
-  return withDatabase(new (kqlLibrary().Symbols.DatabaseSymbol.ctor)("engine", names.map(symbolOf)));
+  const database = new (kqlLibrary().Symbols.DatabaseSymbol.ctor)("engine", names.map(symbolOf));
+  const made = language(narrowing?.isWanted)?.WithDatabase(database) ?? null;
+  if (made === null) throw new Error("the KQL language service has no state for a database");
+  return made;
 }
 
 function analyse(globals: Globals, text: string): Analysis | undefined {
@@ -222,23 +230,30 @@ function isReadable(text: string): boolean {
   return true;
 }
 
-let supported: Globals | undefined;
+type Named = { Name: string | null };
+type Supported = { all: Globals | null | undefined; functions: readonly Named[]; aggregates: readonly Named[] };
 
-function without(list: { Count: number } | null, refused: ReadonlySet<string>): never {
-  // The service takes an array where its types ask for a list of .NET's.
-  return listed<{ Name: string | null }>(list).filter(({ Name }) => !refused.has(Name ?? "")) as never;
+let supported: Supported | undefined;
+
+function without(list: { Count: number } | null, refused: ReadonlySet<string>): Named[] {
+  return listed<Named>(list).filter(({ Name }) => !refused.has(Name ?? ""));
 }
 
-/** The language without what the server refuses, over the tables of a database. */
-function withDatabase(database: Kusto.Language.Symbols.DatabaseSymbol): Globals {
+/** The language without what the server refuses; of its functions only those that are wanted. */
+function language(isWanted?: (name: string) => boolean): Globals | null | undefined {
   const { GlobalState, Functions, Aggregates, PlugIns } = kqlLibrary();
-  supported ??=
-    GlobalState.Default?.WithFunctions(without(Functions.All, REFUSED_FUNCTIONS))
-      ?.WithAggregates(without(Aggregates.All, REFUSED_AGGREGATES))
-      ?.WithPlugIns(without(PlugIns.All, REFUSED_PLUGINS)) ?? undefined;
-  const made = supported?.WithDatabase(database) ?? null;
-  if (made === null) throw new Error("the KQL language service has no state for a database");
-  return made;
+  if (supported === undefined) {
+    const functions = without(Functions.All, REFUSED_FUNCTIONS);
+    const aggregates = without(Aggregates.All, REFUSED_AGGREGATES);
+    // The service takes arrays where its types ask for lists of .NET's.
+    const all = GlobalState.Default?.WithFunctions(functions as never)
+      ?.WithAggregates(aggregates as never)
+      ?.WithPlugIns(without(PlugIns.All, REFUSED_PLUGINS) as never);
+    supported = { all, functions, aggregates };
+  }
+  if (isWanted === undefined) return supported.all;
+  const wanted = (all: readonly Named[]): never => all.filter(({ Name }) => isWanted(Name ?? "")) as never;
+  return supported.all?.WithFunctions(wanted(supported.functions))?.WithAggregates(wanted(supported.aggregates));
 }
 
 function tableSymbol({ name, columns }: KqlTable): Kusto.Language.Symbols.TableSymbol {

@@ -10,6 +10,8 @@ export type Narrowing = {
   tables: readonly KqlTable[];
   /** Whether all columns that fit are there: with more typed, the list needs no others. */
   isWhole: boolean;
+  /** Whether a name of the language matters: one that fits what is typed, or that the text has. */
+  isWanted: (name: string) => boolean;
 };
 
 /**
@@ -32,6 +34,7 @@ export function narrow(tables: readonly KqlTable[], text: string, typed: string)
       columns: columns.filter((column) => kept.has(column.name) || isNamed(column.name)),
     })),
     isWhole: matches.length <= MOST_MATCHES,
+    isWanted: (name) => words.has(name) || fits(name) > 0,
   };
 }
 
