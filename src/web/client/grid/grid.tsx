@@ -327,7 +327,8 @@ function useMeasuredWidths(
 ): void {
   const hasRows = result.received > 0;
   const isWhole = result.state === "done";
-  useLayoutEffect(() => {
+  // After the first rows are painted: with them it would be a task too long.
+  useEffect(() => {
     let isGone = false;
     const all = columns.map((_column, i) => i);
     const from = isWhole ? Math.max(0, result.received - MEASURED_ROWS) : 0;
