@@ -30,7 +30,7 @@ import { createChildPool, type ChildPool, type ChildPoolOptions } from "./scan/c
 import type { Confinement } from "../io/confinement/confinement.ts";
 import { openConfinement } from "../io/confinement/open-confinement.ts";
 import type { QueryRequest } from "./contract/query.ts";
-import { SHARED_SNAPSHOTS } from "./translator/shared-snapshot.test-kit.ts";
+import { lendSnapshot } from "./translator/shared-snapshot.test-kit.ts";
 import { createTranslator } from "./translator/translator.ts";
 import { createQueryService, type ClosableQueryService, type QueryServiceOptions } from "./service.ts";
 
@@ -115,7 +115,7 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
     metrics: createMetrics(),
     confinement,
     tempDir,
-    snapshotDir: SHARED_SNAPSHOTS,
+    snapshotDir: lendSnapshot(join(folder, "kql")),
     memoryBytes,
     retryAfterSecs: 1,
   });

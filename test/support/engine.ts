@@ -50,7 +50,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     `${options.host ?? "127.0.0.1"}:${options.port ?? 0}`,
   ];
   const isThisNode = options.prefix === undefined && options.program === undefined;
-  if (isThisNode) lendSnapshot(options.home);
+  if (isThisNode) lendSnapshot(join(options.home, "cache", "kql"));
   // The default port is one for the whole machine, and many servers run at a time.
   const env = { ...cleanEnv(), ENGINE_HOME: options.home, ENGINE_GRPC_ADDR: "off", ...options.env };
   const child = endsWithThisProcess(spawn(command, args, { env, stdio: ["ignore", "pipe", "pipe"] }));

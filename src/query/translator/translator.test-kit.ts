@@ -7,7 +7,7 @@ import { createMetrics, type Metrics } from "../../core/metrics.ts";
 import type { Confinement } from "../../io/confinement/confinement.ts";
 import { openConfinement } from "../../io/confinement/open-confinement.ts";
 import type { KqlRequest } from "../kql/contract.ts";
-import { SHARED_SNAPSHOTS } from "./shared-snapshot.test-kit.ts";
+import { lendSnapshot } from "./shared-snapshot.test-kit.ts";
 import { createTranslator, type Translator, type TranslatorOptions } from "./translator.ts";
 
 /** A translator for tests: a real process, in a folder that goes with it. */
@@ -35,7 +35,7 @@ export function createTranslatorHarness(
     metrics,
     confinement,
     tempDir,
-    snapshotDir: SHARED_SNAPSHOTS,
+    snapshotDir: lendSnapshot(join(folder, "kql")),
     memoryBytes: 1024 * MIB,
     retryAfterSecs: 1,
     // None is built but where a test asks for it: it takes a processor for seconds.
