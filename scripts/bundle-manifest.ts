@@ -14,6 +14,7 @@ const ALSO = {
   "web-manifest.json": [
     "package-lock.json",
     "scripts/web/build-web.ts",
+    "scripts/web/chart-language.ts",
     "scripts/web/kql-service.ts",
     "src/web/serve/files.ts",
   ],

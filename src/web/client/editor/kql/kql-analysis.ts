@@ -94,11 +94,9 @@ export class KqlAnalysis {
     const known = this.#schemaOf(schema);
     const narrowing = narrow([...known.columns.values()], text, typed);
     if (narrowing === undefined) return { analysis: (one) => this.#analysisOf(schema, one) };
-    const { tables, isWhole } = narrowing;
     let globals: Globals | undefined;
-    const made = () =>
-      (globals ??= globalsOf(known, narrowing, new Map(tables.map((one) => [one.name, tableSymbol(one)]))));
-    return { analysis: (one) => (isReadable(one) ? analyse(made(), one) : undefined), isWhole };
+    const made = () => (globals ??= globalsOf(known, narrowing));
+    return { analysis: (one) => (isReadable(one) ? analyse(made(), one) : undefined), isWhole: narrowing.isWhole };
   }
 
   /** What the server would refuse of each query of the text. */
@@ -172,15 +170,12 @@ function schemaOf(names: readonly string[]): Schema {
   return { names, columns: new Map(), tables: new Map() };
 }
 
-/** The language over the tables of a database; narrowed, with fewer functions, and other columns of some tables. */
-function globalsOf(
-  { names, tables }: Schema,
-  narrowing?: Pick<Narrowing, "isWanted">,
-  narrowed?: ReadonlyMap<string, TableSymbol>,
-): Globals {
+/** The language over the tables of a database; narrowed, with fewer functions, and fewer columns of tables that were told. */
+function globalsOf({ names, tables }: Schema, narrowing?: Narrowing): Globals {
+  const narrowed = new Map(narrowing?.tables.map((table) => [table.name, table]));
   const symbolOf = (name: string): TableSymbol => {
-    const other = narrowed?.get(name);
-    if (other !== undefined) return other;
+    const table = narrowed.get(name);
+    if (table !== undefined) return tableSymbol(table);
     // Until its columns are told, a table may have any.
     const symbol = tables.get(name) ?? openTable(name);
     tables.set(name, symbol);
