@@ -253,8 +253,9 @@ describe.skipIf(lacks !== undefined)(`dashboards in a browser${lacks === undefin
     /** Moves the first panel to the right, and leaves it at that. */
     async function moved(page: Page): Promise<void> {
       await page.getByRole("button", { name: "Edit", exact: true }).click();
-      await page.getByRole("button", { name: "Move Levels" }).focus();
-      await page.keyboard.press("ArrowRight");
+      await page.getByRole("button", { name: "Move Levels" }).press("ArrowRight");
+      // The page knows of it. It is written later, or when the page is left.
+      await page.getByRole("button", { name: "Discard" }).waitFor();
     }
 
     async function placeOf(id: string): Promise<unknown> {
