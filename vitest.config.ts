@@ -50,8 +50,6 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 60_000, interval: 25 } },
-    // In CI, where nobody can look at once, what fails is tried again; the report names it as flaky if it passes then.
-    retry: (process.env["CI"] ?? "false") === "false" ? 0 : 1,
     // node:sqlite says once per process that it is experimental; it is a decision here, not news.
     execArgv: ["--disable-warning=ExperimentalWarning"],
   },

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { cleanEnv } from "../support/engine.ts";
 
 /** `npm test -- FILE` on files of our own: what the last lines say, and the exit code. */
@@ -59,17 +59,62 @@ test("no file of that name is a failure", async () => {
   expect(said).toBe("1 0 passed, 1 failed, 0 skipped");
 });
 
-test("skipped tests fail the run in CI, and a flaky one is named", async () => {
-  const lines = [`let n = 0;`, `it("a", () => expect(n++).toBe(1));`];
-  const flaky = await run("flaky", lines, "true");
-  expect(flaky.code).toBe(0);
-  expect(flaky.last.at(-2)).toMatch(
-    /^flaky, passed at its second attempt: .*flaky\.test\.ts > a: expected \+?0 to be 1/,
-  );
-  expect((await run("flaky", lines)).code).toBe(1);
+test("skipped tests fail the run in CI", async () => {
   const skipped = [`it("a", () => expect(1).toBe(1));`, `it.skip("b", () => expect(1).toBe(1));`];
   expect((await run("skipped", skipped)).code).toBe(0);
   const inCi = await run("skipped", skipped, "true");
   expect(inCi.code).toBe(1);
   expect(inCi.last.at(-1)).toBe("1 passed, 0 failed, 1 skipped");
+});
+
+describe("what fails in CI is tried again in a new process", () => {
+  /** True in the first process that runs a file of these lines. */
+  const first = (name: string) => [
+    `import { existsSync, writeFileSync } from "node:fs";`,
+    `const isFirst = !existsSync("${folder}/${name}.seen");`,
+    `writeFileSync("${folder}/${name}.seen", "");`,
+  ];
+
+  test("and is named as flaky if it passes then", async () => {
+    const lines = (name: string) => [
+      ...first(name),
+      `it("a", () => expect(isFirst).toBe(false));`,
+      `it("b", () => expect(isFirst).toBe(true));`,
+      `it("c", () => expect(1).toBe(1));`,
+    ];
+    const { code, last } = await run("flaky", lines("flaky"), "true");
+    expect(code).toBe(0);
+    expect(last.slice(-3)).toEqual([
+      expect.stringMatching(/^flaky, passed at one of two attempts: .*flaky\.test\.ts > a: expected true to be false/),
+      expect.stringMatching(/^flaky, passed at one of two attempts: .*flaky\.test\.ts > b: expected false to be true/),
+      "3 passed, 0 failed, 0 skipped",
+    ]);
+    expect((await run("flaky-here", lines("flaky-here"))).code).toBe(1);
+  });
+
+  test("and has failed if it fails again", async () => {
+    const lines = [`let n = 0;`, `it("a", () => expect(n++).toBe(1));`, `it("b", () => expect(1).toBe(1));`];
+    const { code, last } = await run("twice", lines, "true");
+    expect(code).toBe(1);
+    expect(last.slice(-2)).toEqual([
+      `failed: ${folder}/twice.test.ts > a: expected +0 to be 1 // Object.is equality`,
+      "1 passed, 1 failed, 0 skipped",
+    ]);
+  });
+
+  test("and so is a file that did not load", async () => {
+    const lines = [...first("load"), `if (isFirst) throw new Error("not yet");`, `it("a", () => expect(1).toBe(1));`];
+    const { code, last } = await run("load", lines, "true");
+    expect(code).toBe(0);
+    expect(last.at(-1)).toBe("1 passed, 0 failed, 0 skipped");
+  });
+
+  test("but a test that the second attempt does not come to has failed", async () => {
+    const lines = [
+      ...first("gone"),
+      `if (isFirst) it("a", () => expect(1).toBe(2));`,
+      `it("b", () => expect(1).toBe(1));`,
+    ];
+    expect((await run("gone", lines, "true")).last.at(-1)).toBe("1 passed, 1 failed, 0 skipped");
+  });
 });
