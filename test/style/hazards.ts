@@ -19,10 +19,10 @@ export function checkHazards(files: readonly SourceFile[]): Violation[] {
       const sweeps = importsOf(root).some(({ names }) => names.includes("sweepMounts"));
       const found: Violation[] = [];
       walk(root, (node) => {
-        const message = isBoundedByWord(file.text, node)
-          ? undefined
-          : (signalIn(file, node) ?? (isCaged ? undefined : hostileIn(file, node)) ?? removalIn(file, node, sweeps));
-        if (message !== undefined) found.push({ path: file.path, line: lineOf(file.text, node.start), message });
+        const message =
+          signalIn(file, node) ?? (isCaged ? undefined : hostileIn(file, node)) ?? removalIn(file, node, sweeps);
+        if (message !== undefined && !isBoundedByWord(file.text, node))
+          found.push({ path: file.path, line: lineOf(file.text, node.start), message });
       });
       return found;
     });

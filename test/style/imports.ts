@@ -5,17 +5,23 @@ import { isNode, parse, walk } from "./source.ts";
 /** One import of a file, as it is written. */
 export type Import = { specifier: string; position: number };
 
+/** Several checks ask for those of the same files. */
+const knownImports = new WeakMap<SourceFile, readonly Import[]>();
+
 /**
  * Everything a file imports, in whatever form: static, type-only, re-exports, `import()` as a value and as a type, and
  * files named by `new URL("./x.ts", import.meta.url)`, which is how threads are started. An `import()` of a computed
  * name is reported as `*`.
  */
-export function importsOf(file: SourceFile): Import[] {
+export function importsOf(file: SourceFile): readonly Import[] {
+  const known = knownImports.get(file);
+  if (known !== undefined) return known;
   const found: Import[] = [];
   walk(parse(file), (node) => {
     const specifier = specifierOf(node);
     if (specifier !== undefined) found.push({ specifier, position: node.start });
   });
+  knownImports.set(file, found);
   return found;
 }
 
