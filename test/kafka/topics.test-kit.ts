@@ -1,5 +1,4 @@
 import { rowsOf } from "../support/client.ts";
-import type { Engine } from "../support/engine.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 import type { Broker } from "./broker.test-kit.ts";
 
@@ -47,9 +46,19 @@ export function kafkaEnv(broker: Broker, topics: string): Record<string, string>
   };
 }
 
+/** A server that is asked; its log is shown where an answer does not come. */
+type Read = { url: string; log?: () => string };
+
+/** What a server says of its topics, and the end of its log. */
+async function stateOf({ url, log }: Read): Promise<string> {
+  const topics = await rowsOf(url, "FROM system.kafka").catch(String);
+  const lines = (log?.() ?? "").split("\n").filter((line) => !line.includes('"msg":"answered"'));
+  return `${JSON.stringify(topics)}\n${lines.join("\n").slice(-4_000)}`;
+}
+
 /** Rows of a query once there are that many; its table may not exist yet. */
 export async function rowsWhen(
-  engine: Pick<Engine, "url">,
+  engine: Read,
   count: number,
   sql: string,
   timeoutMs = 90_000,
@@ -61,18 +70,13 @@ export async function rowsWhen(
       return rows.length >= count;
     }, timeoutMs);
   } catch (error) {
-    throw new Error(`${rows.length} rows instead of ${count}: ${sql}`, { cause: error });
+    throw new Error(`${rows.length} rows instead of ${count}: ${sql}\n${await stateOf(engine)}`, { cause: error });
   }
   return rows;
 }
 
 /** The one number that a query gives, once it is that. */
-export async function numberWhen(
-  engine: Pick<Engine, "url">,
-  wanted: number,
-  sql: string,
-  timeoutMs = 90_000,
-): Promise<void> {
+export async function numberWhen(engine: Read, wanted: number, sql: string, timeoutMs = 90_000): Promise<void> {
   let found: unknown;
   try {
     await eventually(async () => {
@@ -81,6 +85,6 @@ export async function numberWhen(
       return found === wanted;
     }, timeoutMs);
   } catch (error) {
-    throw new Error(`${String(found)} instead of ${wanted}: ${sql}`, { cause: error });
+    throw new Error(`${String(found)} instead of ${wanted}: ${sql}\n${await stateOf(engine)}`, { cause: error });
   }
 }

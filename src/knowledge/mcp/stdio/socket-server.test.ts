@@ -1,9 +1,10 @@
-import { connect, type Socket } from "node:net";
-import { mkdtemp, rm } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { connect, createServer, type Socket } from "node:net";
+import { mkdir, mkdtemp, realpath, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { once } from "node:events";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createLog } from "../../../core/log.ts";
 import type { HttpResponse } from "../../../io/http/http.ts";
 import { SocketServer } from "./socket-server.ts";
@@ -61,4 +62,23 @@ test("it drains when what was asked is answered, whoever keeps a connection", as
   answer({ status: 200, headers: {}, body: "the answer" });
   await Promise.all([drained, ...ends]);
   expect(text).toMatch(/^HTTP\/1\.1 200 OK[^]*the answer/u);
+});
+
+test("after it has taken the place of one that was killed, modules behind a symbolic link are found at their real paths", async () => {
+  const real = await realpath(folder);
+  await mkdir(join(real, "modules"));
+  for (const name of ["first", "later"]) await writeFile(join(real, "modules", `${name}.cjs`), "");
+  await symlink(join(real, "modules"), join(real, "link"));
+  const { resolve } = createRequire(join(real, "main.cjs"));
+  expect(resolve("./link/first.cjs")).toBe(join(real, "modules/first.cjs"));
+  // What a killed server leaves: `close` would remove it.
+  const killed = createServer().listen(join(real, "killed.sock"));
+  await once(killed, "listening");
+  await rename(join(real, "killed.sock"), join(real, "left.sock"));
+  killed.close();
+  const log = createLog("silent");
+  const next = new SocketServer({ path: join(real, "left.sock"), mcp: { post: vi.fn() }, newId: () => "id", log });
+  await next.listen();
+  expect(resolve("./link/later.cjs")).toBe(join(real, "modules/later.cjs"));
+  next.close();
 });

@@ -1,4 +1,4 @@
-import { lstat, mkdir, rm } from "node:fs/promises";
+import { lstat, mkdir, unlink } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { dirname } from "node:path";
@@ -124,9 +124,13 @@ export class SocketServer {
   }
 }
 
+/**
+ * By `unlink`, for `rm` would look at the file by a call whose result Node keeps: after a socket it takes the next module
+ * that is reached through a symbolic link for another one than the same module at its real path (Node 22 and 24).
+ */
 async function removeSocket(path: string): Promise<void> {
   try {
-    if ((await lstat(path)).isSocket()) return await rm(path, { force: true });
+    if ((await lstat(path)).isSocket()) return await unlink(path);
   } catch (error) {
     if (systemCodeOf(error) === "ENOENT") return;
     throw error;
