@@ -44,8 +44,8 @@ export default defineConfig({
     globalSetup: ["test/support/global-setup.ts"],
     setupFiles: ["test/support/setup.ts"],
     pool: "forks",
-    // Tests of servers wait much of their time: on two cores three files at once leave a fifth of them idle.
-    maxWorkers: Math.max(4, availableParallelism() - 1),
+    // Tests of servers wait much of their time: on two cores three files at once leave less of them idle, and more gain nothing.
+    maxWorkers: Math.max(3, availableParallelism() - 1),
     // A test takes seconds; on a machine that is busy with something else these may be many.
     testTimeout: 120_000,
     hookTimeout: 120_000,

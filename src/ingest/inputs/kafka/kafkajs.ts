@@ -1,7 +1,8 @@
-import { createRequire, Module } from "node:module";
+import { createRequire } from "node:module";
 import type * as KafkaJs from "kafkajs";
 import { markAborted, splitBatches, type AbortedTransaction, type FetchedBatch } from "./fetched-batches.ts";
 import type { RecordBatch } from "./record-batch.ts";
+import { replaceModule } from "./replace-module.ts";
 
 /**
  * kafkajs, without its reading of messages.
@@ -84,11 +85,4 @@ function filterAborted(given: {
     abortedTransactions ?? [],
   );
   return messages;
-}
-
-/** Has every later `require` of the module get these exports. */
-function replaceModule(load: NodeJS.Require, name: string, exports: unknown): void {
-  const path = load.resolve(name);
-  if (load.cache[path] !== undefined) throw new Error(`${name} was loaded before it could be replaced`);
-  load.cache[path] = Object.assign(new Module(path), { exports, loaded: true });
 }
