@@ -57,7 +57,7 @@ export function Grid(props: GridProps): JSX.Element {
   const [view, setView] = useState({ left: 0, top: 0, width: 0, height: 0 });
   const [window, setWindow] = useState<Window>({ from: 0, columns: [], rows: [] });
   const scroller = useRef<HTMLDivElement>(null);
-
+  const sortOn = useSortOn(sort, onSort);
   useMeasuredWidths(result, columns, setWidths);
   const readView = useView(scroller, setView);
 
@@ -144,7 +144,7 @@ export function Grid(props: GridProps): JSX.Element {
               {...place}
               about={columns[place.column]}
               sort={sort?.column === place.column ? sort : undefined}
-              onSort={() => onSort(nextSort(sort, place.column))}
+              onSort={() => sortOn(place.column)}
               onWidth={(px) => setWidths((now) => now.map((old, i) => (i === place.column ? boundedWidth(px) : old)))}
             />
           ))}
@@ -308,6 +308,16 @@ async function copyCells(result: RunningResult, asked: CellRange, format: CopyFo
     toast(`These are more than ${formatCount(MOST_COPIED_CELLS)} cells: download the rows instead.`, "bad");
   } else if (await copyText(await result.copy(asked, format))) toast("Copied", "good");
   else toast("The browser does not allow copying.", "bad");
+}
+
+/** Of two quick clicks the second counts from the first, though nothing was drawn between them. */
+function useSortOn(sort: GridSort | undefined, onSort: GridProps["onSort"]): (column: number) => void {
+  const latest = useRef(sort);
+  latest.current = sort;
+  return (column) => {
+    latest.current = nextSort(latest.current, column);
+    onSort(latest.current);
+  };
 }
 
 function nextSort(sort: GridSort | undefined, column: number): GridSort | undefined {
