@@ -288,6 +288,27 @@ describe.skipIf(lacks !== undefined)(`dashboards in a browser${lacks === undefin
       await later.getByRole("button", { name: "Edit", exact: true }).waitFor();
     });
 
+    test("are there where the last write of the page that is left has not arrived", async () => {
+      const id = await made("Handed over");
+      const { page, expectProblem } = await open(`/ui/dashboards/${id}`);
+      expectProblem("400");
+      await page.getByRole("button", { name: "Edit", exact: true }).waitFor();
+      await page.evaluate(
+        `addEventListener("pagehide", () => {
+          const lost = { put: () => ({}) };
+          IDBDatabase.prototype.transaction = () => ({ objectStore: () => lost, addEventListener() {}, commit() {} });
+        })`,
+      );
+      await moved(page);
+      await page.reload();
+      await page.getByRole("button", { name: "Discard" }).waitFor();
+      // From the database, by a page to which nothing is handed over.
+      await page.goto("about:blank");
+      await page.goto(`/ui/dashboards/${id}`);
+      await page.getByText(UNSAVED).waitFor();
+      expect(await placeOf(id)).toEqual({ version: 1, x: 0 });
+    });
+
     test("are gone once they are discarded", async () => {
       const id = await made("Discarded");
       const { page, expectProblem } = await open(`/ui/dashboards/${id}`);

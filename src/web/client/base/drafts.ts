@@ -8,6 +8,14 @@ const NAME = "engine-drafts";
 const STORE = "pages";
 const QUERY = "query";
 
+/** Whose drafts this page writes. */
+let owner: string | undefined;
+
+/** Says who is signed in: what a page hands over is not another one's, who may have signed in from another tab. */
+export function draftsBelongTo(caller: string | undefined): void {
+  owner = caller;
+}
+
 /** Typing writes once in a while, not at every key. */
 const WRITE_AFTER_MS = 300;
 
@@ -17,38 +25,50 @@ export async function readDrafts(): Promise<Drafts | undefined> {
   return isDrafts(kept) ? kept : undefined;
 }
 
-export async function keepDrafts(drafts: Drafts): Promise<void> {
-  await within("readwrite", (store) => store.put(drafts, QUERY));
+export function keepDrafts(drafts: Drafts): void {
+  watchLeaving();
+  write(QUERY, drafts);
 }
 
 /** What was kept under the key, perhaps by an earlier release: the caller checks it. */
 export async function readDraft(key: string): Promise<unknown> {
+  takeOver();
   return await within("readonly", (store) => store.get(key));
 }
 
-/** Drafts that are not written yet, by their keys. */
+/** Drafts that wait to be written, by their keys. */
 const waiting = new Map<string, unknown>();
+/** Those whose write has begun. */
+const underWay = new Map<string, unknown>();
 let cancelWrite: (() => void) | undefined;
 
 /** Keeps the draft under the key: in a moment, or at once when the tab is hidden or closed. */
 export function keepDraft(key: string, draft: unknown): void {
   waiting.set(key, draft);
-  // The same listener is only added once.
-  document.addEventListener("visibilitychange", writeWhenHidden);
-  addEventListener("pagehide", writeWaiting);
+  watchLeaving();
   cancelWrite ??= clock.after(WRITE_AFTER_MS, writeWaiting);
   // An open connection lets a write begin while the page is being left.
   void connection();
 }
 
+/** The same listener is only added once. */
+function watchLeaving(): void {
+  document.addEventListener("visibilitychange", writeWhenHidden);
+  addEventListener("pagehide", leave);
+  addEventListener("pageshow", comeBack);
+}
+
 export async function dropDraft(key: string): Promise<void> {
   waiting.delete(key);
+  underWay.delete(key);
   await within("readwrite", (store) => store.delete(key));
 }
 
 /** Drops all of them, of every page. */
 export async function clearDrafts(): Promise<void> {
   waiting.clear();
+  underWay.clear();
+  handed.clear();
   await within("readwrite", (store) => store.clear());
 }
 
@@ -61,7 +81,68 @@ function writeWaiting(): void {
   cancelWrite = undefined;
   const drafts = [...waiting];
   waiting.clear();
-  for (const [key, draft] of drafts) void within("readwrite", (store) => store.put(draft, key));
+  for (const [key, draft] of drafts) write(key, draft);
+}
+
+function write(key: string, draft: unknown): void {
+  underWay.set(key, draft);
+  void within("readwrite", (store) => store.put(draft, key)).then(() => {
+    if (underWay.get(key) === draft) underWay.delete(key);
+  });
+}
+
+/**
+ * What a page that is left hands to the next one of its tab. The database alone is too late now and then: on a busy machine
+ * the next page reads before the last write of this one has arrived.
+ */
+const handed = {
+  name: "engine-drafts",
+  put(drafts: Handed["drafts"]): void {
+    try {
+      const given: Handed = { owner: owner ?? "", atMs: clock.nowMs(), drafts };
+      sessionStorage.setItem(this.name, JSON.stringify(given));
+    } catch {
+      // Too large for it, or switched off: the database has to do.
+    }
+  },
+  take(): Handed["drafts"] {
+    try {
+      const given = JSON.parse(sessionStorage.getItem(this.name) ?? "{}") as Partial<Handed>;
+      this.clear();
+      const isLate = clock.nowMs() - (given.atMs ?? 0) > TAKEN_WITHIN_MS;
+      return isLate || given.owner !== owner ? [] : (given.drafts ?? []);
+    } catch {
+      return [];
+    }
+  },
+  clear(): void {
+    try {
+      sessionStorage.removeItem(this.name);
+    } catch {
+      // Switched off.
+    }
+  },
+};
+
+type Handed = { owner: string; atMs: number; drafts: [string, unknown][] };
+
+/** The last write has arrived by then, and another tab may have written since. */
+const TAKEN_WITHIN_MS = 60_000;
+
+function leave(): void {
+  const drafts = new Map([...underWay, ...waiting]);
+  if (drafts.size > 0) handed.put([...drafts]);
+  writeWaiting();
+}
+
+/** The page was only set aside, and goes on with what it has. */
+function comeBack({ persisted }: PageTransitionEvent): void {
+  if (persisted) handed.clear();
+}
+
+/** Before the first read of a page. */
+function takeOver(): void {
+  for (const [key, draft] of handed.take()) write(key, draft);
 }
 
 let open: IDBDatabase | undefined;

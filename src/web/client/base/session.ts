@@ -1,7 +1,7 @@
 import type { AuthConfig } from "../../../access/auth-config.ts";
 import { requestJson } from "./api.ts";
 import { ApiError } from "./api-error.ts";
-import { clearDrafts } from "./drafts.ts";
+import { clearDrafts, draftsBelongTo } from "./drafts.ts";
 import { queryClient } from "./query-client.ts";
 import { storage } from "./storage.ts";
 import { useQuery } from "./use-query.ts";
@@ -75,6 +75,7 @@ export async function signOut(): Promise<void> {
   await clearDrafts();
   storage.set(LAST_CALLER, undefined);
   lastCaller = undefined;
+  draftsBelongTo(undefined);
   forgetAll();
   await sessionChanged();
 }
@@ -108,6 +109,7 @@ async function forgetOthers(caller: Caller): Promise<void> {
   if (isAnother(lastCaller)) forgetAll();
   storage.set(LAST_CALLER, name);
   lastCaller = name;
+  draftsBelongTo(name);
 }
 
 /** Where an issuer's sign-in page is reached; it leads back to `returnTo`, which is below `/ui/`. */

@@ -199,7 +199,7 @@ function useDrafts(): [Drafts | undefined, WorkbenchProps["onChange"]] {
     setDrafts((now) => {
       if (now === undefined) return now;
       const changed = next(now);
-      void keepDrafts(changed);
+      keepDrafts(changed);
       write(changed.tabs.find(({ id }) => id === changed.active)?.text ?? "");
       return changed;
     });
