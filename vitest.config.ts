@@ -44,7 +44,8 @@ export default defineConfig({
     globalSetup: ["test/support/global-setup.ts"],
     setupFiles: ["test/support/setup.ts"],
     pool: "forks",
-    // Tests of servers wait much of their time: on two cores three files at once leave less of them idle, and more gain nothing.
+    // Tests of servers wait much of their time: on two cores three files at once leave less of them idle. Four took as long
+    // as three (2026-11-30).
     maxWorkers: Math.max(3, availableParallelism() - 1),
     // A test takes seconds; on a machine that is busy with something else these may be many.
     testTimeout: 120_000,

@@ -3,7 +3,7 @@ import type { Reporter, SerializedError, TestCase, TestModule } from "vitest/nod
 /** How many of the slowest files the summary names. */
 const SLOWEST = 10;
 
-/** What one file came to. The key of a test is its name, with a number where an earlier one has it; a file's own is its path. */
+/** The outcome of one file. A test is known by its name and how many before it have that name; the file itself by its path. */
 type FileOutcome = {
   seconds: number;
   /** How many tests have the name. */
@@ -71,7 +71,7 @@ export class TestTally implements Reporter {
     const failures = new Map([...first.failures, ...second.failures]);
     for (const [key, failure] of failures) {
       const isTwice = first.failures.has(key) && second.failures.has(key);
-      // A test that the other attempt did not come to has not passed.
+      // Without a pass in the other attempt, which may not have reached it, a test has failed.
       if (isTwice || !(passed.has(key) || key === file)) continue;
       failures.delete(key);
       this.flaky.push(failure);

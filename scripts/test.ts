@@ -17,7 +17,7 @@ import { TestTally } from "./test-reporter.ts";
 const repository = fileURLToPath(new URL("..", import.meta.url));
 const inCi = (process.env.CI ?? "") !== "" && process.env.CI !== "false";
 
-/** Where more files fail, nothing is flaky: they are not tried again. */
+/** Where more files fail, the cause is hardly a busy machine: none is run again. */
 const MOST_TRIED_AGAIN = 5;
 
 type Outcome = { name: string; ok: boolean; seconds: number; output: string };
@@ -87,7 +87,7 @@ async function runTests(
   if (tally.failed === failedBefore && process.exitCode !== 0) tally.failOutside(`the ${selection} tests did not run`);
   if (inCi && failed.length > 0 && failed.length <= MOST_TRIED_AGAIN) {
     const again = failed.map(({ project, moduleId }) => project.createSpecification(moduleId));
-    console.log(`\ntrying again what failed, in new processes: ${again.length} files`);
+    console.log(`\nfailed, and run again: ${failed.map((module) => module.relativeModuleId).join(", ")}`);
     await tally.secondAttempt(() => vitest.runTestSpecifications(again));
   }
   await vitest.close();

@@ -36,7 +36,7 @@ test("whoever loads the module gets what is put in its place", () => {
   replaceModule(load, "part/inner.js", "ours");
   expect(load("part/one")).toBe("ours");
   expect(() => replaceModule(load, "part/inner.js", "others")).toThrow("was loaded before it could be replaced");
-  expect(() => replaceModule(load, "part/none.js", "")).toThrow("there is no part/none.js to be replaced");
+  expect(() => replaceModule(load, "part/none.js", "")).toThrow("part/none.js does not exist, and cannot be replaced");
 });
 
 test("also where Node stops at the link because a socket was looked at last", () => {

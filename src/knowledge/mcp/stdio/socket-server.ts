@@ -125,8 +125,8 @@ export class SocketServer {
 }
 
 /**
- * By `unlink`, for `rm` would look at the file by a call whose result Node keeps: after a socket it takes the next module
- * that is reached through a symbolic link for another one than the same module at its real path (Node 22 and 24).
+ * Uses `unlink` because `rm` calls `lstat` first. Node 22 (22.23.5; not 24.21.0) keeps the result of that call: while it is
+ * of a socket, Node loads the next module behind a symbolic link by the path of the link, as a second copy of the module.
  */
 async function removeSocket(path: string): Promise<void> {
   try {

@@ -1,4 +1,5 @@
 import { clock } from "./clock.ts";
+import { tabStorage } from "./storage.ts";
 
 /** What is typed and not lost: kept in the browser's own database, and cleared when somebody signs out. */
 export type Draft = { id: string; title: string; text: string; language: "sql" | "kql"; limit: number };
@@ -11,7 +12,7 @@ const QUERY = "query";
 /** Whose drafts this page writes. */
 let owner: string | undefined;
 
-/** Says who is signed in: what a page hands over is not another one's, who may have signed in from another tab. */
+/** Says who is signed in: drafts are handed over to a page of the same caller only. Another tab may sign somebody else in. */
 export function draftsBelongTo(caller: string | undefined): void {
   owner = caller;
 }
@@ -68,7 +69,7 @@ export async function dropDraft(key: string): Promise<void> {
 export async function clearDrafts(): Promise<void> {
   waiting.clear();
   underWay.clear();
-  handed.clear();
+  tabStorage.set(HANDED_OVER, undefined);
   await within("readwrite", (store) => store.clear());
 }
 
@@ -91,58 +92,45 @@ function write(key: string, draft: unknown): void {
   });
 }
 
-/**
- * What a page that is left hands to the next one of its tab. The database alone is too late now and then: on a busy machine
- * the next page reads before the last write of this one has arrived.
- */
-const handed = {
-  name: "engine-drafts",
-  put(drafts: Handed["drafts"]): void {
-    try {
-      const given: Handed = { owner: owner ?? "", atMs: clock.nowMs(), drafts };
-      sessionStorage.setItem(this.name, JSON.stringify(given));
-    } catch {
-      // Too large for it, or switched off: the database has to do.
-    }
-  },
-  take(): Handed["drafts"] {
-    try {
-      const given = JSON.parse(sessionStorage.getItem(this.name) ?? "{}") as Partial<Handed>;
-      this.clear();
-      const isLate = clock.nowMs() - (given.atMs ?? 0) > TAKEN_WITHIN_MS;
-      return isLate || given.owner !== owner ? [] : (given.drafts ?? []);
-    } catch {
-      return [];
-    }
-  },
-  clear(): void {
-    try {
-      sessionStorage.removeItem(this.name);
-    } catch {
-      // Switched off.
-    }
-  },
-};
+type HandedOver = { owner: string; atMs: number; drafts: [string, unknown][] };
 
-type Handed = { owner: string; atMs: number; drafts: [string, unknown][] };
+const HANDED_OVER = "drafts";
 
 /** The last write has arrived by then, and another tab may have written since. */
 const TAKEN_WITHIN_MS = 60_000;
 
+/**
+ * Hands the drafts that are not in the database yet to the next page of this tab: on a busy machine that page may read the
+ * database before the last write of this one arrives. Where the browser does not keep them, the database has to do.
+ */
 function leave(): void {
-  const drafts = new Map([...underWay, ...waiting]);
-  if (drafts.size > 0) handed.put([...drafts]);
+  const drafts = [...new Map([...underWay, ...waiting])];
+  const given: HandedOver = { owner: owner ?? "", atMs: clock.nowMs(), drafts };
+  if (drafts.length > 0) tabStorage.set(HANDED_OVER, JSON.stringify(given));
   writeWaiting();
 }
 
-/** The page was only set aside, and goes on with what it has. */
+/** The page comes back from the browser's cache, and has its drafts still. */
 function comeBack({ persisted }: PageTransitionEvent): void {
-  if (persisted) handed.clear();
+  if (persisted) tabStorage.set(HANDED_OVER, undefined);
 }
 
-/** Before the first read of a page. */
+/** Writes what the page before handed over; called before a page reads. */
 function takeOver(): void {
-  for (const [key, draft] of handed.take()) write(key, draft);
+  for (const [key, draft] of takeHandedOver()) write(key, draft);
+}
+
+function takeHandedOver(): HandedOver["drafts"] {
+  const text = tabStorage.get(HANDED_OVER) ?? "{}";
+  tabStorage.set(HANDED_OVER, undefined);
+  try {
+    const given = JSON.parse(text) as Partial<HandedOver>;
+    const isLate = clock.nowMs() - (given.atMs ?? 0) > TAKEN_WITHIN_MS;
+    return isLate || given.owner !== owner ? [] : (given.drafts ?? []);
+  } catch {
+    // Not written by this page: it has no draft.
+    return [];
+  }
 }
 
 let open: IDBDatabase | undefined;
